@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
+    from tiltmeter.discover.discovery import Discovery as Discovery
+    from tiltmeter.discover.group import DiscoveredGroup as DiscoveredGroup
     from tiltmeter.forecast.kernel.loaded_tangent import load_tangent as load_tangent
     from tiltmeter.leaders.headline import Headline as Headline
     from tiltmeter.leaders.leaders import Leaders as Leaders

@@ -17,7 +17,7 @@ LAYERS = [
     ["report"],
     ["plot", "export"],
     ["advice"],
-    ["study"],
+    ["study", "discover"],
     ["fairness"],
     ["leaders"],
     ["forecast"],

@@ -4,7 +4,7 @@ import ast
 from pathlib import Path
 
 SOURCE = Path(__file__).parents[2] / "src/tiltmeter"
-ROOMS = ("advice", "fairness", "leaders", "forecast", "study", "modules", "theory", "data", "record")
+ROOMS = ("advice", "discover", "fairness", "leaders", "forecast", "study", "modules", "theory", "data", "record")
 #: They write or describe places and processes; nobody gets one as a result.
 NO_RESULTS = {"Disk", "Lock", "Memory", "Presence", "Process"}
 

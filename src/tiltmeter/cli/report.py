@@ -10,6 +10,7 @@ from cyclopts import Parameter
 
 from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
 from tiltmeter.cli.terminal import Json
+from tiltmeter.discover.discovery import Discovery
 from tiltmeter.question import Question
 from tiltmeter.report.runs import page as write
 
@@ -22,6 +23,7 @@ def report(
     kind: Literal["benefit", "burden"] | None = None,
     decision: str | None = None,
     outcome: str | None = None,
+    groups: Path | None = None,
     json: Json = False,
 ) -> None:
     """Write runs, or a table of predictions, as one HTML page for a review; it works offline and without scripts.
@@ -41,6 +43,8 @@ def report(
         The positive decision in the past tense, as "flagged" or "approved".
     outcome
         What it foretells, as "reoffended" or "repaid".
+    groups
+        Groups nobody named, as `tiltmeter discover --to` wrote them.
     """
     asked = None
     if kind is not None or decision is not None or outcome is not None:
@@ -49,7 +53,8 @@ def report(
     chosen: Any = read_runs(runs, columns) if tables else list(runs)
     if len(chosen) == 1 and tables:
         chosen = list(chosen.values())
-    written, numbers = write(chosen, out, title=title, question=asked)
+    discovery = None if groups is None else _groups(groups)
+    written, numbers = write(chosen, out, title=title, question=asked, discovery=discovery)
     if json:
         print(machine.dumps({"page": str(written.resolve()), **numbers}, indent=2, allow_nan=False))
         return
@@ -61,3 +66,12 @@ def report(
     if label is not None and "tpr" in numbers["measures"]:
         print(f"Positive label: {label['name']}.")
     print(f"Page: {written.resolve()}")
+
+
+def _groups(path: Path) -> Discovery:
+    try:
+        return Discovery.from_json(machine.loads(path.read_text(encoding="utf-8")))
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise ValueError(
+            f"{path} should be a file that `tiltmeter discover --to` wrote. Found something else."
+        ) from None

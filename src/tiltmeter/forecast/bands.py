@@ -47,13 +47,15 @@ Kind = Literal["spread", "calibrated", "exact"]
 class Promise:
     """What a forecast promises: gaps from a share of the training on (`since`; 1: the end alone), and how it knows.
 
-    `sentence` is the second line of what is said about a forecast.
+    `sentence` is the second line of what is said about a forecast. `level` is the share of trainings that leave a band
+    of the kind "spread" somewhere; of the calibrated kind it lies in the factor.
     """
 
     kind: Kind
     since: float
     sentence: str
     factor: float = 0.0
+    level: float = LEVEL
 
 
 def where(since: float) -> str:
@@ -99,7 +101,7 @@ def with_promise(runs: Trajectory, promise: Promise | None, steps: int, method: 
         times = np.asarray(runs["loss"].coords["time"].values, dtype=float)
         told = {
             "from": float(times[times >= first - 1e-9][0]),
-            "level": LEVEL,
+            "level": promise.level,
             "method": method,
             "copies": copies,
             "reliable_until": float(times[-1]),
@@ -153,7 +155,7 @@ def _limits(name: str, runs: Trajectory, promise: Promise, first: float) -> dict
     if promise.kind == "exact":
         half = np.zeros(gaps.shape[1:])
     elif promise.kind == "spread":
-        half = spread_limits(gaps, int(inside.sum()), len(groups))
+        half = spread_limits(gaps, int(inside.sum()), len(groups), promise.level)
     else:
         half = promise.factor * calibrated_scale(gaps.mean(0), _errors(runs, name, len(times), len(groups)))
     half = np.where(inside[:, None], half, np.nan)
@@ -167,10 +169,10 @@ def _limits(name: str, runs: Trajectory, promise: Promise, first: float) -> dict
     }
 
 
-def spread_limits(gaps: np.ndarray, promised: int, groups: int) -> np.ndarray:
+def spread_limits(gaps: np.ndarray, promised: int, groups: int, level: float = LEVEL) -> np.ndarray:
     """Half the width of the band of gaps (copies, evaluations, pairs), of which the last evaluations are promised."""
     copies = len(gaps)
-    factor = spread_factor(copies, promised, groups)
+    factor = spread_factor(copies, promised, groups, level)
     return np.asarray(factor * np.sqrt(_variance(gaps) * (1.0 + 1.0 / copies)))
 
 

@@ -47,11 +47,17 @@ class PointKeeper:
     known point by point, because they cannot be tested. `runs` names the dimensions of several runs that are looked at
     together; their values come one run after another. The look at step `end` is always kept. The last evaluation
     also keeps the `probability` of the positive label or, for several classes, the `confidence` of the decision, for
-    the calibration of the trained model.
+    the calibration of the trained model. With `entropy`, that of the prediction is kept too, for several classes.
     """
 
-    def __init__(self, data: GroupedData, runs: Mapping[str, np.ndarray] | None = None, end: int | None = None) -> None:
-        self._data, self._runs, self._end = data, dict(runs or {}), end
+    def __init__(
+        self,
+        data: GroupedData,
+        runs: Mapping[str, np.ndarray] | None = None,
+        end: int | None = None,
+        entropy: bool = False,
+    ) -> None:
+        self._data, self._runs, self._end, self._entropy = data, dict(runs or {}), end, entropy
         self._told = False
         self._blanks: dict[str, xr.DataArray] = {}
         self.last: int | None = None
@@ -66,7 +72,8 @@ class PointKeeper:
         labels = {} if self._told else self._labels(snapshot)
         self._told = True  # the first evaluation records which points these are
         dims = ("point", *self._runs)
-        found = {name: self._array(name, self._shaped(v), labels) for name, v in point_values(snapshot).items()}
+        kept = point_values(snapshot, self._entropy)
+        found = {name: self._array(name, self._shaped(v), labels) for name, v in kept.items()}
         if last or step == self._end:
             told = self._labels(snapshot)  # a first evaluation of their own
             for name, values in final_values(snapshot).items():
@@ -93,17 +100,33 @@ class PointKeeper:
         found: dict[str, Any] = {"group": ("point", groups), **self._runs}
         if snapshot.task.binary:
             found["positive"] = ("point", self._data.y == snapshot.task.positive)
+        elif snapshot.task.decides:
+            found["label"] = ("point", self._data.y)
         return found
 
 
-def point_values(snapshot: Snapshot) -> dict[str, np.ndarray]:
-    """Losses and decisions of all points; of a table of decisions, the decisions alone."""
+def point_values(snapshot: Snapshot, entropy: bool = False) -> dict[str, np.ndarray]:
+    """Losses and decisions of all points, of a table of decisions the decisions alone; if asked for, entropies too."""
     found = {} if snapshot.loss is None else {"loss": snapshot.loss.astype(np.float32)}
     if snapshot.decision is not None and snapshot.task.binary:
         found["decided_positive"] = snapshot.decision == snapshot.task.positive
     elif snapshot.decision is not None:
         found["wrong"] = snapshot.decision != snapshot.data.y
+    if entropy and snapshot.score is not None and snapshot.task.link == "softmax":
+        found["entropy"] = softmax_entropy(snapshot.score).astype(np.float32)
     return found
+
+
+def softmax_entropy(scores: np.ndarray) -> np.ndarray:
+    """The entropy of softmax predictions, one for each row of scores.
+
+    >>> softmax_entropy(np.array([[0.0, 0.0], [100.0, 0.0]])).round(3).tolist()
+    [0.693, 0.0]
+    """
+    above = scores - scores.max(1, keepdims=True)
+    weights = np.exp(above)
+    total = weights.sum(1)
+    return np.asarray(np.log(total) - (weights * above).sum(1) / total)
 
 
 def final_values(snapshot: Snapshot) -> dict[str, np.ndarray]:

@@ -20,8 +20,10 @@ class Watch:
     `when` chooses the steps. `measures` adds curves to the default ones: functions f(y_true, y_score), `GroupMetric`s,
     or functions of a `Snapshot`. `decide` turns scores into decisions; `read` finds the scores in what the model
     returns. With `points`, the loss and the decision of every point are kept at up to 256 log-spaced evaluations, for
-    the tests of `standing`. Without them, `standing` uses standard errors, and its limits are wider. `sharded` is for a
-    `Probe` in a distributed training whose ranks look at different parts of the held-out points."""
+    the tests of `leaders`. Without them, `leaders` uses standard errors, and its limits are wider. With `entropy`, the
+    entropy of the prediction is kept beside the loss where there are several classes, for `discover`; of two labels it
+    follows from the loss. `sharded` is for a `Probe` in a distributed training whose ranks look at different parts of
+    the held-out points."""
 
     when: When = log_spaced(20)
     measures: tuple[Callable[..., Any], ...] = ()
@@ -29,13 +31,14 @@ class Watch:
     read: Callable[[Any], Any] | None = None
     points: bool = True
     sharded: bool = False
+    entropy: bool = False
 
     def __post_init__(self) -> None:
         if not isinstance(self.when, When):
             raise TypeError(
                 f"`when` should choose steps, as log_spaced(20) or every(100). Found {type(self.when).__name__}."
             )
-        for name in ("points", "sharded"):
+        for name in ("points", "sharded", "entropy"):
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"`{name}` should be True or False. Found {name} = {getattr(self, name)!r}.")
         given: object = self.measures

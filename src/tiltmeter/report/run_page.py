@@ -18,10 +18,14 @@ from tiltmeter.report.score_table import score_of
 from tiltmeter.report.small_multiples import small_multiples
 from tiltmeter.report.strips import strips_figure
 from tiltmeter.report.tables import curve_table, measure_table
-from tiltmeter.report.wording import number, when
+from tiltmeter.report.wording import number, percent, when
 
 if TYPE_CHECKING:
+    from tiltmeter.discover.discovery import Discovery
     from tiltmeter.forecast.kernel.why import Why
+
+#: The heading of what `tm.discover` found.
+DISCOVERED = "Groups nobody named"
 
 #: Anchors and words of the sections, in order.
 SECTIONS = (
@@ -45,6 +49,23 @@ def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "", wh
     """The sections of one run; `ahead` is that of its forecast, `why` what a forecast says of the training data."""
     parts = [_measures(found), why_section(found, why), _when(found), _change(found, others), _stop(found), ahead]
     return "".join([*parts, data_section(found), _method(found), _along(found, others)])
+
+
+def discovered_section(discovery: Discovery) -> str:
+    """Groups that nobody labelled: the claim, every rule that was tried, and what the judgement rests on."""
+    head = ("Group", "Judged on other points", "Points", "Loss at the end", "Of the others")
+    rows = [
+        [
+            Cell(group.name, (group.described,) if group.described else (), head=True),
+            Cell(discovery.verdict_text(group)),
+            Cell(f"{group.points:,}", (f"{percent(group.share, 1)} of those that judge",)),
+            Cell(number(group.loss)),
+            Cell(number(group.loss_of_others)),
+        ]
+        for group in discovery.groups
+    ]
+    table = card_table(head, rows, "") if rows else ""
+    return section("discovered", DISCOVERED, paragraph(discovery.claim), table, paragraph(discovery.licence, "note"))
 
 
 def _measures(found: Findings) -> str:

@@ -22,12 +22,13 @@ from tiltmeter.report.forecast_section import forecast_section
 from tiltmeter.report.html import escape, fold
 from tiltmeter.report.page import page_place
 from tiltmeter.report.positive_label import PositiveLabel
-from tiltmeter.report.run_page import body, contents, facts
+from tiltmeter.report.run_page import DISCOVERED, body, contents, discovered_section, facts
 from tiltmeter.report.trained_to_the_end import dataset_section
 from tiltmeter.shown_text import numbered
 from tiltmeter.version import __version__
 
 if TYPE_CHECKING:
+    from tiltmeter.discover.discovery import Discovery
     from tiltmeter.forecast.kernel.why import Why
 
 Run = Trajectory | xr.Dataset | str | os.PathLike[str]
@@ -40,6 +41,7 @@ def report(
     title: str = "Bias during training",
     question: Question | None = None,
     why: Why | None = None,
+    discovery: Discovery | None = None,
 ) -> Path:
     """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
 
@@ -48,11 +50,11 @@ def report(
     The first run that was trained is told in full, and begins with the headline of `leaders`: who is worse off, how
     much, since when, how sure, and what would change it at which price. Other trainings stand beside it: what they
     change for each group at the last evaluation and over training (`scorecard`). A forecast is compared with the run.
-    `why` adds what `tangent(...).why(...)` says of shares, base rates and spread of the training data. All numbers come
-    from one place, and a difference is called clear only by limits that hold over all evaluations, measures and groups
-    of a run together.
+    `why` adds what `tangent(...).why(...)` says of shares, base rates and spread of the training data, `discovery` the
+    groups nobody named that `tm.discover` found. All numbers come from one place, and a difference is called clear only
+    by limits that hold over all evaluations, measures and groups of a run together.
     """
-    written, told = page(runs, path, title=title, question=question, why=why)
+    written, told = page(runs, path, title=title, question=question, why=why, discovery=discovery)
     label = told.get("positive_label")
     if label is not None and not label["declared"]:
         warnings.warn(PositiveLabel(**label).guess, stacklevel=2)
@@ -66,6 +68,7 @@ def page(
     title: str,
     question: Question | None = None,
     why: Why | None = None,
+    discovery: Discovery | None = None,
 ) -> tuple[Path, dict[str, Any]]:
     """The page as `report` writes it, and its numbers."""
     given: list[str] | None = None
@@ -99,8 +102,11 @@ def page(
         inside = f"<h1>{escape(title)}</h1><main>{''.join(still)}</main>"
     else:
         main, others, ahead = _roles(asked)
-        inside = top + _inside(main, others, ahead, asked, still, why)
+        named = "" if discovery is None else discovered_section(discovery)
+        inside = top + _inside(main, others, ahead, asked, still, why, named)
         told |= facts(main, others)
+        if discovery is not None:
+            told["discovered"] = {"claim": discovery.claim, "groups": [group.to_json() for group in discovery.groups]}
     data = f'<script type="application/json" id="facts">{script_json(told)}</script>'
     footer = (
         f"<footer>Written by tiltmeter {escape(__version__)}. Nothing on this page is loaded from elsewhere.</footer>"
@@ -116,17 +122,19 @@ def _inside(
     asked: list[Findings],
     still: list[str],
     why: Why | None,
+    named: str,
 ) -> str:
     compared = comparison_section(main, others, ahead) if len(asked) > 1 else ""
     forecast = "".join(forecast_section(one, main if one is not main else None) for one in ahead[:1])
-    extra = (("runs", "Runs"),) if compared else ()
+    extra = ((("runs", "Runs"),) if compared else ()) + ((("discovered", DISCOVERED),) if named else ())
     rest = "".join(
         fold(f"{one.name}: the whole page of this run", f'<div class="run">{first_screen(one)}{measures}</div>')
         for one, measures in ((one, body(one)) for one in (*others, *ahead))
         if one is not main
     )
     first = first_screen(main, others)
-    return f"{first}{contents(extra)}<main>{compared}{body(main, others, forecast, why)}{''.join(still)}{rest}</main>"
+    told = body(main, others, forecast, why)
+    return f"{first}{contents(extra)}<main>{compared}{named}{told}{''.join(still)}{rest}</main>"
 
 
 def _roles(asked: list[Findings]) -> tuple[Findings, tuple[Findings, ...], tuple[Findings, ...]]:

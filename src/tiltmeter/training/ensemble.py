@@ -147,7 +147,7 @@ def _train(
     check_alike(optimiser, models[0].parameters())
     memory: dict[str, Any] = {}
     update = stacked_update(optimiser, grid.weight_decay(len(models)), first.clip, memory)
-    keep = len(measures) > len(DEFAULTS)
+    keep = len(measures) > len(DEFAULTS) or watch.entropy
     with untouched(models[0]):
         answers = Answers(models[0], held_out, first.loss, watch.decide, watch.read, chunk, keep)
     NetworkInterventions(steering=laws).check_loss(answers.loss)
@@ -160,7 +160,7 @@ def _train(
     evaluations = sorted({*watch.when.steps(total), total})
     runs = {"seed": np.asarray(plan.seeds), **grid.labels}
     fits = len(evaluations) * len(held_out) * stacked.runs <= MOST_NUMBERS
-    keeper = PointKeeper(held_out, runs, end=total) if watch.points and fits else None
+    keeper = PointKeeper(held_out, runs, total, watch.entropy) if watch.points and fits else None
     going_on = resume and Path(to or ".", "run.json").exists()
     with Recorder(to, clock="step", origin=_origin(models[0], answers, watch, plan), resume=going_on) as recorder:
         observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper, pull)

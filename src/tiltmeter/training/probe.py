@@ -129,7 +129,7 @@ class Probe:
     `watch` says when to evaluate and adds measures. `to` is a run directory (None: memory). `loss` is the loss to
     record; by default logistic, cross-entropy or half squared error, whichever fits. `settings` and `seed` are noted in
     the Origin. The loss and the decision of every point are also kept, at up to 256 log-spaced evaluations
-    (`Trajectory.points`), for `standing`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an
+    (`Trajectory.points`), for `leaders`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an
     earlier step than its last evaluation, for instance from an older checkpoint, the later evaluations are dropped.
     `deliver` makes the model to look at from the trained one, if that is another one (an intervention on the model).
 
@@ -179,7 +179,7 @@ class Probe:
         whole = None if self._shards is None else self._shards.whole
         check_groups(whole or held_out)
         with untouched(self.model):
-            keep = bool(watch.measures)
+            keep = bool(watch.measures) or watch.entropy
             self._answers = Answers(self.model, held_out, loss, watch.decide, watch.read, chunk, keep, whole)
         held_out = whole or held_out
         origin = Origin(
@@ -196,7 +196,7 @@ class Probe:
         self._recorder = Recorder(
             None if self.silent else to, clock="step", origin=origin, resume=resume and not self.silent
         )
-        self._keeper = PointKeeper(held_out) if watch.points else None
+        self._keeper = PointKeeper(held_out, entropy=watch.entropy) if watch.points else None
         self._resumed = resume
         self._step: int | None = None
         self._seen: tuple[tuple[int, int], ...] | None = None

@@ -1,0 +1,1 @@
+"""Discover: groups that nobody labelled, found by their learning curves and judged on other points."""

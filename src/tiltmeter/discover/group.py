@@ -1,0 +1,184 @@
+"""Group: one rule that was found, what the judging points say about it, and how it stands in a sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+
+from tiltmeter.discover.rules import Columns, InCluster, Rule
+from tiltmeter.leaders.difference import Difference
+from tiltmeter.leaders.headline import at, capital
+from tiltmeter.record.labelled import JSON
+
+#: Whoever is in none of the groups.
+EVERYONE_ELSE = "everyone else"
+#: What the judging points say about a rule.
+Verdict = Literal["worse at the end", "learned later", "not clear", "not judged"]
+VERDICTS: tuple[Verdict, ...] = ("worse at the end", "learned later", "not clear", "not judged")
+#: What the rule was found by: the loss at the end, or the loss beyond the model's own doubt during training.
+Target = Literal["end", "later"]
+
+
+@dataclass(frozen=True)
+class DiscoveredGroup:
+    """One rule, and what the points that did not find it say about it.
+
+    `points` and `share` count these points. `loss` and `loss_of_others` are those of the last evaluation; `first` and
+    `last` say between which evaluations the loss is clearly higher, `clear_at` at how many. `most_at_end` is the upper
+    limit of the difference at the end; the group has `caught_up` if that is below a lower limit before. `difference`
+    holds all evaluations with their limits (not stored in JSON). `nearest` and `hardest` are examples among the
+    held-out points, for groups of features; `described` is the rule of the table that fits such a group best, with its
+    overlap.
+    """
+
+    rule: Rule
+    points: int
+    share: float
+    score: float
+    target: Target
+    verdict: Verdict
+    # One NaN for all: two results are equal if their missing numbers are the same object.
+    loss: float = math.nan
+    loss_of_others: float = math.nan
+    first: float | None = None
+    last: float | None = None
+    clear_at: int = 0
+    most_at_end: float = math.nan
+    caught_up: bool = False
+    against: str = EVERYONE_ELSE
+    nearest: tuple[int, ...] = ()
+    hardest: tuple[int, ...] = ()
+    described: str = ""
+    difference: Difference | None = field(default=None, repr=False, compare=False)
+
+    @property
+    def name(self) -> str:
+        return self.rule.name
+
+    @property
+    def clear(self) -> bool:
+        return self.verdict in ("worse at the end", "learned later")
+
+    @property
+    def gap(self) -> float:
+        """How much higher the loss is at the end."""
+        return self.loss - self.loss_of_others
+
+    def to_json(self) -> dict[str, JSON]:
+        return {
+            "name": self.name,
+            "rule": self.rule.to_json(),
+            "points": self.points,
+            "share": self.share,
+            "score": self.score,
+            "target": self.target,
+            "verdict": self.verdict,
+            "loss": _finite(self.loss),
+            "loss_of_others": _finite(self.loss_of_others),
+            "first": self.first,
+            "last": self.last,
+            "clear_at": self.clear_at,
+            "most_at_end": _finite(self.most_at_end),
+            "caught_up": self.caught_up,
+            "against": self.against,
+            "nearest": list(self.nearest),
+            "hardest": list(self.hardest),
+            "described": self.described,
+        }
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> DiscoveredGroup:
+        parts = {name: part for name, part in value.items() if name not in ("name", "rule")}
+        for name in ("loss", "loss_of_others", "most_at_end"):
+            parts[name] = math.nan if parts[name] is None else float(parts[name])
+        for name in ("nearest", "hardest"):
+            parts[name] = tuple(parts[name])
+        return cls(rule=Rule.from_json(value["rule"]), **parts)
+
+
+def judged_points(rule: Rule, columns: Columns, judges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The places of the points that judge a rule, and 0 for its members, 1 for the others.
+
+    A cluster lies within a label, so it is compared with the other points of this label: the difference between labels
+    is not its own.
+    """
+    compared = judges.copy()
+    for condition in rule.conditions:
+        if isinstance(condition, InCluster):
+            words = columns[condition.column]
+            starts = f"{condition.label}, cluster "
+            compared &= np.array([word is not None and word.startswith(starts) for word in words.tolist()])
+    places = np.flatnonzero(compared)
+    return places, np.where(rule.holds(columns)[places], 0, 1)
+
+
+def rest_name(rule: Rule) -> str:
+    """Whom a rule is compared with."""
+    labels = [condition.label for condition in rule.conditions if isinstance(condition, InCluster)]
+    return f"other points of label {labels[0]}" if labels else EVERYONE_ELSE
+
+
+def percent(share: float) -> str:
+    """A share of points in a sentence.
+
+    >>> percent(0.0474), percent(0.31)
+    ('4.7 %', '31 %')
+    """
+    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
+
+
+def subject_of(group: DiscoveredGroup) -> str:
+    return capital(f"the group {group.name}, {percent(group.share)} of the points,")
+
+
+def and_more(count: int, forecast: bool) -> str:
+    if not count:
+        return ""
+    return f" So will {count} more be." if forecast else f" So {'is' if count == 1 else 'are'} {count} more."
+
+
+def clear_when(group: DiscoveredGroup, clock: str) -> str:
+    """Between which evaluations the loss is clearly higher."""
+    assert group.first is not None
+    assert group.last is not None
+    first, last = at(clock, group.first), at(clock, group.last)
+    if group.first == group.last:
+        return f"at {first}"
+    return f"from {first} to {last.removeprefix(f'{clock} ').removeprefix('t = ')}"
+
+
+def told_apart(high: float, low: float) -> tuple[str, str]:
+    """Two numbers with as many digits as tell them apart."""
+    for digits in (2, 3, 4):
+        texts = f"{high:.{digits}f}", f"{low:.{digits}f}"
+        if texts[0] != texts[1]:
+            return texts
+    return f"{high:.4g}", f"{low:.4g}"
+
+
+def counted(count: int) -> str:
+    return f"{count} {'is' if count == 1 else 'are'}"
+
+
+def rounded(value: float) -> str:
+    return f"{value:.3f}" if np.isfinite(value) else ""
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if np.isfinite(value) else None
+
+
+def partition(groups: tuple[DiscoveredGroup, ...], columns: Columns) -> tuple[str, ...]:
+    """The clear groups that keep points when every point goes to the smallest that holds it, and everyone else."""
+    clear = sorted((group for group in groups if group.clear), key=lambda group: -group.points)
+    if not clear:
+        return (EVERYONE_ELSE,)
+    members = np.full(len(next(iter(columns.values()))), EVERYONE_ELSE, dtype=object)
+    for group in clear:
+        members[group.rule.holds(columns)] = group.name
+    names = [*(group.name for group in reversed(clear)), EVERYONE_ELSE]
+    return tuple(name for name in names if (members == name).any())

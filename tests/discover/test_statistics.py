@@ -1,0 +1,123 @@
+"""What the search and the judgement promise, on draws whose seeds were fixed before they were run."""
+
+import importlib.util
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tiltmeter as tm
+from discovered_runs import made_run, margins, people
+from tiltmeter.data.public.presence import data_folder
+from tiltmeter.discover.curves import learning_curves
+from tiltmeter.discover.pursuit import Search, standardised
+from tiltmeter.discover.rules import candidates, columns_of
+
+SCRIPT = Path(__file__).parents[2] / "benchmarks" / "_discover_slices.py"
+#: Draws of this file; those of the script are its own.
+SEED = 3401
+DRAWS = 20
+
+
+@pytest.fixture(scope="module")
+def slices():
+    spec = importlib.util.spec_from_file_location("discover_slices", SCRIPT)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def needs(name):
+    if not (data_folder() / name).is_dir():
+        pytest.skip(f"{name} is not on this machine: tiltmeter data get {name}")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_exchanged_curves_give_no_more_findings_than_the_level():
+    """Curves exchanged against the table, every rule judged: 200 draws, at most 5 % and two standard errors."""
+    table, clear = people(1500), 0
+    course = margins(1500, late=table["job"] == "cook", hard=table["age"] > 67)
+    rng = np.random.default_rng(SEED)
+    for draw in range(200):
+        order = rng.permutation(1500)
+        run = made_run(course[:, order], positive=(np.arange(1500) % 2 == 0)[order])
+        clear += bool(tm.discover(run, table, floor=1.0, seed=draw).clear)
+    assert clear <= 200 * 0.05 + 2 * np.sqrt(200 * 0.05 * 0.95)
+
+
+def overlaps(slices, kind, number):
+    """The largest overlap with a planted slice of Adult: of what is found, and of the pursuit on the final loss."""
+    table = slices.adult()
+    both, final = [], []
+    for draw in range(DRAWS):
+        rng = np.random.default_rng([SEED, number, draw])
+        _, members, x, y = slices.planted(kind, table, rng)
+        order = rng.permutation(len(y))
+        held_out = order[table.trained :]
+        run = slices.trained(x, y, order[: table.trained], held_out, seed=100 * number + draw)
+        rows = table.rows.iloc[held_out]
+        discovery = tm.discover(run, rows, seed=draw)
+        judges, inside = discovery.judges, members[held_out]
+        masks = [group.rule.holds(discovery.columns)[judges] for group in discovery.groups]
+        both.append(max((slices.overlap(mask, inside[judges]) for mask in masks), default=0.0))
+        given = slices.setting(rows, ~judges, learning_curves(run).loss[0])
+        final.append(max((slices.overlap(mask, inside[judges]) for mask in slices.by_final_loss(given)), default=0.0))
+    return np.array(both), np.array(final)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_slices_with_reversed_labels_are_found_by_their_curves(slices):
+    needs("adult")
+    both, final = overlaps(slices, "reversed labels", 0)
+    assert (both > 0.5).mean() >= 0.75
+    assert (final > 0.5).mean() <= 0.40
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_slices_with_label_noise_are_found(slices):
+    needs("adult")
+    both, _ = overlaps(slices, "label noise", 1)
+    assert (both > 0.5).mean() >= 0.75
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(1800)
+def test_an_easy_subclass_of_pictures_is_never_worse(slices):
+    """A negative control: inverted pictures of one class are learned easily."""
+    needs("fashion-mnist")
+    torch = pytest.importorskip("torch")
+    for draw in range(DRAWS):
+        x, y, some = slices.changed_pictures("inverted", np.random.default_rng([SEED, 5, draw]))
+        first, rest = slice(slices.IMAGES_TRAINED), slice(slices.IMAGES_TRAINED, None)
+        torch.manual_seed(draw)
+        parts = [slices.all_together(x[part], y[part]) for part in (first, rest)]
+        run = tm.train(
+            slices.network(x.shape[1], 10, (128, 64)), *parts, slices.recipe(1000), seed=draw, watch=slices.WATCH
+        )
+        discovery = tm.discover(run, features={"input": x[rest]}, seed=draw)
+        for group in discovery.clear:
+            members = group.rule.holds(discovery.columns)
+            assert (members & some[rest]).sum() < 0.5 * members.sum(), (draw, group.name)
+
+
+def test_the_search_costs_less_than_half_a_second():
+    """6,000 points, 13 columns, 26 evaluations; half of them search. The time is that of this process."""
+    rng = np.random.default_rng(0)
+    numbers = {f"n{place}": rng.normal(size=6000) for place in range(6)}
+    words = {f"w{place}": rng.choice(list("abcdefgh"), 6000) for place in range(7)}
+    columns = columns_of({**numbers, **words})
+    end, later = standardised(rng.normal(size=(6000, 1))), standardised(rng.normal(size=(6000, 3)))
+    times = []
+    for _ in range(3):
+        start = time.process_time()
+        offered = candidates(columns)
+        search = Search(offered.holds, 3, 0.02)
+        search.pursue(end, 6, 0.0), search.pursue(later, 6, 0.0)
+        times.append(time.process_time() - start)
+    assert min(times) < 0.5, times
