@@ -51,7 +51,7 @@ def elements(text):
 #: What a report is made of beside the elements of a plain page.
 DRAWN = {
     *("a", "header", "main", "nav", "section", "footer", "figure", "figcaption", "details", "summary", "caption"),
-    *("h3", "ul", "ol", "li", "dl", "dt", "dd", "b", "span", "svg", "title", "desc", "g", "path", "rect", "line"),
+    *("h3", "ul", "ol", "li", "dl", "dt", "dd", "b", "i", "span", "svg", "title", "desc", "g", "path", "rect", "line"),
     *("circle", "text"),
 }
 

@@ -33,7 +33,7 @@ FILES = {
     "hidden text": (swapped("model", "hidden = ['a']"), "each a whole number"),
     "activation": (swapped("model", "activation = 3"), "`activation` should be a text. Found activation = 3."),
     "misspelt": (swapped("model", "hiden = [3]"), "unknown key 'hiden'. There are: hidden, activation, outputs. Did you mean 'hidden'?"),
-    "misspelt table": ("[trainig]\n", "unknown key 'trainig'. There are: data, problem, model, training, evaluations, forecast. Did you mean 'training'?"),
+    "misspelt table": ("[trainig]\n", "unknown key 'trainig'. There are: data, problem, model, training, question, evaluations, forecast. Did you mean 'training'?"),
     "lr text": (swapped("training", "lr = 'fast'"), "`lr` should be a number above 0.0"),
     "lr nan": (swapped("training", "lr = nan"), "`lr` should be a number above 0.0"),
     "lr inf": (swapped("training", "lr = inf"), "`lr` should be a number above 0.0"),

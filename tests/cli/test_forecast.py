@@ -39,7 +39,7 @@ def digits_file(in_a_folder):
 def test_a_sentence_first_then_what_is_promised(run, in_a_folder):
     code, out, err = run("forecast", "digits.toml", "--save", "ahead.svg")
     assert code == 0
-    assert "loss" in out.splitlines()[0]
+    assert "will have the lower true positive rate" in out.splitlines()[0]
     assert "exact on the same machine; reliable up to step 200." in out
     assert "Rehearsal(copies=1" in err
     assert "<svg" in (in_a_folder / "ahead.svg").read_text()

@@ -162,7 +162,8 @@ class TestInit:
         code, out, err = run("init", "people.csv")
         assert code == 0, err
         assert out.splitlines()[0] == (
-            "Wrote training.toml: label wage, positive >50K, group sex (guessed: label, positive label, group)."
+            "Wrote training.toml: label wage, positive >50K, group sex (guessed: label, positive label, group, "
+            "question)."
         )
         tables = read_tables(tmp_path / "training.toml", TRAINING_FILE)
         assert tables["data"]["columns"] == ["name", "age", 'job "x"']

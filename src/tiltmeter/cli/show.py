@@ -19,6 +19,7 @@ from rich.table import Table
 from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
 from tiltmeter.cli.terminal import AskedCurve, Json, Level, Save, Switch, print_result, print_table
 from tiltmeter.leaders.classes import ClassLeaders, class_leaders
+from tiltmeter.leaders.difference import ALL
 from tiltmeter.leaders.exact import linear_theory_of, revived, theory_of
 from tiltmeter.leaders.headline import RATES, amounts, capital, term
 from tiltmeter.leaders.leaders import Leaders, leaders
@@ -185,11 +186,15 @@ class Summary:
         course = self._averaged(self.curve)
         if course is not None:
             table.add_column(f"{SHORT.get(self.curve, term(self.curve))} over training")
+        against = {} if self.leaders is None else _against_all(self.leaders, self.curve)
+        if against:
+            table.add_column("than all")
         groups = next(iter(rows.values())).coords["group"].values.tolist()
         lines = [] if course is None else sparks(course.values.T)
         for place, group in enumerate(groups):
             cells = [_cell(name, float(values.values[-1, place])) for name, values in rows.items()]
-            table.add_row(group_name(group), *cells, *([lines[place]] if lines else []))
+            verdict = [against.get(group, "not judged")] if against else []
+            table.add_row(group_name(group), *cells, *([lines[place]] if lines else []), *verdict)
         return table
 
     def _averaged_if_there(self, name: str) -> xr.DataArray | None:
@@ -207,6 +212,16 @@ class Summary:
         return table
 
 
+def _against_all(judged: Leaders, curve: str) -> dict[Any, str]:
+    """For each group that is compared with all together, whether it is clearly higher or lower at the end."""
+    words = {1: "higher", -1: "lower", 0: "not clear"}
+    return {
+        one.pair[0]: words[int(one.sign[-1])]
+        for one in judged.differences_in(curve)
+        if one.pair[1] == ALL and one.judged
+    }
+
+
 def _cell(name: str, value: float) -> str:
     if not np.isfinite(value):
         return "no data"
@@ -217,7 +232,7 @@ def sparks(courses: np.ndarray, width: int = 16) -> list[str]:
     """Courses (group, time) as lines of block characters, on one scale.
 
     >>> sparks(np.array([[0.0, 0.5, 1.0], [1.0, 1.0, 1.0]]))
-    ['▁▄█', '███']
+    ['▁▅█', '███']
     """
     blocks = "▁▂▃▄▅▆▇█"
     finite = courses[np.isfinite(courses)]

@@ -73,8 +73,8 @@ class _Scale:
 def _round_above(value: float) -> float:
     """The next value whose quarters are round.
 
-    >>> _round_above(0.498), _round_above(1.3), _round_above(27.0)
-    (0.6, 1.6, 40.0)
+    >>> round(_round_above(0.498), 9), _round_above(1.3), _round_above(27.0)
+    (0.6, 1.6, 32.0)
     """
     power = 10.0 ** np.floor(np.log10(value))
     return float(next(m * power for m in (1.0, 1.2, 1.6, 2.0, 2.4, 3.2, 4.0, 6.0, 8.0, 10.0) if m * power >= value))

@@ -42,7 +42,7 @@ def stretched_axis(times: np.ndarray, changes: np.ndarray | None = None) -> Stre
     >>> bool(axis.place(5.0) >= 0.08), float(axis.place(2500.0))
     (True, 1.0)
     >>> axis.ticks(400.0)
-    [0.0, 10.0, 100.0, 1000.0, 2500.0]
+    [0.0, 10.0, 30.0, 100.0, 300.0, 1000.0, 2500.0]
     """
     first, last = float(times[0]), float(times[-1])
     if not last > first:
