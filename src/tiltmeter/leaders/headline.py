@@ -35,9 +35,9 @@ PLURALS = ("men", "women", "people", "children")
 class Headline(NotebookText):
     """The claim, what it rests on (`licence`), and what would settle it where nothing is clear.
 
-    `claim` is one sentence; `before` says what was clear earlier. `curve` is the curve that it is about, `pair` the two
-    groups that it compares (None: no difference is clear, or more than two groups in turn), `leader` the group that is
-    better off at the end.
+    `claim` is one sentence, `brief` the same without the time; `before` says what was clear earlier. `curve` is the
+    curve that it is about, `pair` the two groups that it compares (None: no difference is clear, or more than two
+    groups in turn), `leader` the group that is better off at the end.
     """
 
     claim: str
@@ -47,6 +47,7 @@ class Headline(NotebookText):
     leader: Hashable = NOBODY
     settle: str = ""
     before: str = ""
+    brief: str = ""
 
     @property
     def line(self) -> str:
@@ -84,9 +85,20 @@ def headline(judged: Leaders) -> Headline:
     chosen = _largest(judged, clear)
     same = [one for one in clear if one.curve == chosen.curve]
     two = len(judged.groups) == 2
-    claim = _two(judged, chosen) if two else _several(judged, chosen, same)
+    brief = _two(judged, chosen) if two else _several(judged, chosen, same)
+    claim = f"{brief}{_time(judged, chosen)}."
     before = _before(chosen, judged.clock) if two else ""
-    return Headline(claim, licence, chosen.curve, chosen.pair, chosen.leader[-1], before=before)
+    return Headline(claim, licence, chosen.curve, chosen.pair, chosen.leader[-1], before=before, brief=f"{brief}.")
+
+
+def _time(judged: Leaders, one: Difference) -> str:
+    """Since when the difference is clear, as the end of a claim; nothing for one table without steps."""
+    trajectory = judged.trajectory
+    alone = len(one.times) == 1 and not one.times[0]
+    if alone and trajectory is not None and trajectory.origin.source == "predictions":
+        return ""
+    comma = "," if one.curve in RATES or len(judged.groups) > 2 else ""
+    return f"{comma} {_since(one, judged.clock)}"
 
 
 def headline_curve(judged: Leaders) -> str:
@@ -190,14 +202,8 @@ def _two(judged: Leaders, one: Difference) -> str:
     if one.curve in RATES:
         at_worst, at_best = _values(judged, one.curve, (other, leader), float(one.times[-1]))
         numbers = amounts(one.curve, at_worst, at_best)
-        claim = f"{has(other, forecast)} the {worse} {term(one.curve)}, {numbers[0]} against {numbers[1]},"
-    else:
-        claim = f"{has(leader, forecast)} the {better} {term(one.curve)}"
-    trajectory = judged.trajectory
-    alone = len(one.times) == 1 and not one.times[0]
-    if alone and trajectory is not None and trajectory.origin.source == "predictions":
-        return capital(f"{claim.rstrip(' ,')}.")  # one table without steps: there is no time to name
-    return capital(f"{claim.rstrip()} {_since(one, judged.clock)}.")
+        return capital(f"{has(other, forecast)} the {worse} {term(one.curve)}, {numbers[0]} against {numbers[1]}")
+    return capital(f"{has(leader, forecast)} the {better} {term(one.curve)}")
 
 
 def _since(one: Difference, clock: str) -> str:
@@ -240,7 +246,7 @@ def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -
         (value,) = amounts(chosen.curve, *_values(judged, chosen.curve, (group,), time))
         size = size_of(chosen.curve, abs(float(chosen.gap[-1])))
         claim = f"{has(group, forecast)} a {word} {term(chosen.curve)} than all together: {value}, {size} apart"
-        return capital(f"{claim}, {_since(chosen, judged.clock)}.")
+        return capital(claim)
     # Of decisions the group that is worse off than all others is named first, of losses the one that leads them all.
     ends = {True: (other, "highest", "lowest"), False: (leader, "lowest", "highest")}
     for worst in (True, False) if chosen.curve in RATES else (False, True):
@@ -252,11 +258,11 @@ def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -
             numbers = amounts(chosen.curve, its, min(others), max(others))
             word = words[chosen.better == "higher"]
             claim = f"{has(group, forecast)} the {word} {term(chosen.curve)}, {numbers[0]}"
-            return capital(f"{claim}; the others have {numbers[1]} to {numbers[2]}, {_since(chosen, judged.clock)}.")
+            return capital(f"{claim}; the others have {numbers[1]} to {numbers[2]}")
     at_worst, at_best = _values(judged, chosen.curve, (other, leader), time)
     numbers = amounts(chosen.curve, at_worst, at_best)
     claim = f"{has(other, forecast)} a {worse} {term(chosen.curve)} than {subject(leader)[0]}"
-    return capital(f"{claim}: {numbers[0]} against {numbers[1]}, {_since(chosen, judged.clock)}.")
+    return capital(f"{claim}: {numbers[0]} against {numbers[1]}")
 
 
 def _nothing_clear(judged: Leaders, curve: str, differences: Sequence[Difference], licence: str) -> Headline:

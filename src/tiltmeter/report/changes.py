@@ -116,11 +116,10 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float) -> str:
         return ""
     by_group = other.rates().error - base.rates().error
     most = int(np.nanargmax(by_group))
-    pays = ""
-    if by_group[most] > 0.0005:
-        pays = f"; {group_name(base.groups[most])} pays most: {points(float(by_group[most]))} more error"
+    more = float(by_group[most])
+    pays = f"; {points(more)} more for {group_name(base.groups[most])}" if more > 0.0005 else ""
     if not change.shown:
-        return f"No clear change of the overall error ({between(change, 1)} points){pays}."
+        return f"no clear change of the error overall ({between(change, 1)} points){pays}."
     word = "more" if change.value > 0 else "less"
     size = change if change.value > 0 else change.times(-1.0)
     return f"{points(size.value)} {word} error overall ({between(size, 1)}){pays}."
@@ -162,7 +161,7 @@ def _row(found: Findings, one: Change, base: Change) -> list[Cell]:
         Cell(capital(one.name), (one.what,), head=True),
         Cell("", (words,), html=_dots(found, [float(values[place]) for place in places], places)),
         Cell(points(left.value), (between(left),)),
-        Cell(percents(error, 0.05)[0], (one.price,) if one.price else ()),
+        Cell(percents(error, 0.05)[0], (capital(one.price),) if one.price else ()),
         Cell(" / ".join(right)),
         Cell(impact, (f"{ratio.low:.2f} to {ratio.high:.2f}",) if ratio.known else ("too few to say",)),
         Cell(one.uses_group),
@@ -223,7 +222,7 @@ def _sentence(found: Findings, one: Change) -> str:
     if one.helps_nobody:
         left = points(abs(one.left.value))
         return f"{capital(one.name)} leaves {left} instead of {before}, but makes no group better off."
-    return f"{capital(one.name)} leaves {points(abs(one.left.value))} instead of {before}. {one.price}{uses}"
+    return f"{capital(one.name)} leaves {points(abs(one.left.value))} instead of {before}. {capital(one.price)}{uses}"
 
 
 def threshold_of(found: Findings) -> OwnThreshold | None:

@@ -30,7 +30,7 @@ def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
     line = found.judged.headline
     small = "".join(f"<span>{escape(word)}</span>" for word in kicker(found))
     top = (
-        f'<header><p class="kick">{small}</p><h1>{escape(line.claim)}</h1>'
+        f'<header><p class="kick">{small}</p><h1>{escape(line.brief or line.claim)}</h1>'
         f"{paragraph(in_words(found), 'lead')}{paragraph(licence(found), 'scope')}</header>"
     )
     offers = offered(found, others)
@@ -44,20 +44,35 @@ def licence(found: Findings) -> str:
     line, label = found.judged.headline, positive_label(found.run)
     guess = label.guess if label is not None and not label.declared and "tpr" in found.rows else ""
     notes = " ".join(f"{note}." for note in found.judged.notes if note not in line.claim)
-    return " ".join(part for part in (line.licence, line.settle, notes, guess) if part)
+    return " ".join(part for part in (_rests_on(found), line.settle, notes, guess) if part)
+
+
+def _rests_on(found: Findings) -> str:
+    """The licence for a reader who knows no statistics."""
+    judged = found.judged
+    if judged.basis in ("exact", "values", "forecast") or not judged.differences:
+        return judged.headline.licence
+    runs = "one training" if found.seeds == 1 else f"{found.seeds} trainings"
+    return (
+        f"Judged from {runs}, over {judged.family} at once. In at most {100 * judged.level:g} % of such pages is a "
+        "difference called clear that is only chance."
+    )
 
 
 def kicker(found: Findings) -> list[str]:
     """What stands in small letters above the headline."""
-    words = [found.name] if found.name else []
+    words = [f"run: {found.name}"] if found.name else []
     words.append(f"groups: {listed(list(found.names), 4)}" if not found.many else f"{len(found.groups)} groups")
     label = positive_label(found.run)
     if label is not None and "tpr" in found.rows:
         words.append(f"positive: {label.name}")
-    runs = f"{found.seeds} seeds" if found.seeds > 1 else "one training" if found.scope != "exact" else "exact values"
-    words.append(f"{runs}, {when(found.clock, found.last)}")
+    end = f"{found.clock} {moment(found.last)}" if found.clock != "t" else f"t = {moment(found.last)}"
+    runs = (
+        f"{found.seeds} trainings" if found.seeds > 1 else "one training" if found.scope != "exact" else "exact values"
+    )
+    words.append(f"{runs}, up to {end}")
     if found.evaluation is not None:
-        words.append(f"{len(found.evaluation.codes):,} points held out")
+        words.append(f"{len(found.evaluation.codes):,} held-out cases")
     return words
 
 
@@ -68,16 +83,27 @@ def in_words(found: Findings) -> str:
         values = percents(*(row.values[place].value for place in found.pair))
         shares = [f"{value} of {found.names[place]}" for value, place in zip(values, found.pair, strict=True)]
         parts.append(found.question.sentence(row.term.curve, *shares))
-    error = found.rows.get("error")
-    if error is not None and error is not row and row.clear and error.known and not error.clear:
-        parts.append("The overall error rate hides it: no difference is clear there.")
-    elif error is not None and error is not row and row.clear and error.clear:
-        worse, others = error.worse_off(), row.worse_off()
-        if worse and others and worse[0] not in others:
-            because = ", because base rates differ" if found.splits and found.splits[0].base_rates.shown else ""
-            parts.append(f"The overall error rate says the opposite: it is higher for {group_name(worse[0])}{because}.")
-    parts.append(found.judged.headline.before)
+    parts.append(_beside_error(found))
     return " ".join(part for part in parts if part)
+
+
+def _beside_error(found: Findings) -> str:
+    """What the overall error says where the headline is about another measure."""
+    row, error = found.headline, found.rows.get("error")
+    if error is None or error is row or not row.clear or not error.known or found.many:
+        return ""
+    first, second = found.pair
+    values = percents(error.values[first].value, error.values[second].value)
+    both = f"{values[0]} for {found.names[first]} and {values[1]} for {found.names[second]}"
+    if not error.clear:
+        return f"The error rates do not show it: {both}."
+    worse, others = error.worse_off(), row.worse_off()
+    rates = found.base_rates
+    if not worse or not others or worse[0] in others or rates is None:
+        return ""
+    shares = percents(float(rates[first]), float(rates[second]))
+    positive = f"{shares[0]} of {found.names[first]} and {shares[1]} of {found.names[second]} are positive"
+    return f"The error rates point the other way ({both}), since the groups differ to begin with: {positive}."
 
 
 def facts_row(found: Findings, others: tuple[Findings, ...], offers: Sequence[Change]) -> str:
@@ -89,23 +115,18 @@ def facts_row(found: Findings, others: tuple[Findings, ...], offers: Sequence[Ch
 
 def _how_much(found: Findings) -> tuple[str, str]:
     row = found.headline
-    limits = f"{100 * (1 - found.judged.level):g} % limits"
     if not row.clear:
         if not row.known:
             return "not judged", reason(found)
         size = points(row.largest) if row.term.share else number(row.largest)
-        return "not clear", f"the difference in {row.term.name} is at most {size}"
+        return "not clear", f"the gap in {row.term.name} may be up to {size}"
     pair, gap = row.clear[0]
-    against = "all together" if ALL in pair else group_name(pair[1])
-    who = group_name(pair[0]) if pair[0] != ALL else group_name(pair[1])
-    way = "higher"
-    if pair[0] == ALL:
-        way, against = "lower", "all together"
-    if row.term.share:
-        span = "" if found.scope == "exact" else f"; {limits} {between(gap)}"
-        return points(gap.value), f"{way} {row.term.name} in {who} than in {against}{span}"
-    span = "" if found.scope == "exact" else f"; {limits} {number(gap.low)} to {number(gap.high)}"
-    return number(gap.value), f"{way} {row.term.name} in {who} than in {against}{span}"
+    names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
+    sure = f"{100 * (1 - found.judged.level):g} %"
+    size = points(gap.value) if row.term.share else number(gap.value)
+    low, high = between(gap).split(" to ") if row.term.share else (number(gap.low), number(gap.high))
+    span = "" if found.scope == "exact" else f"; between {low} and {high} with {sure} confidence"
+    return size, f"between {names}{span}"
 
 
 def _since(found: Findings) -> tuple[str, str]:
@@ -131,8 +152,8 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return "exact", "chance has no part in these values"
     if not found.judged.differences:
         return "not judged", reason(found)
-    one = "one run: another seed may differ"
-    seeds = one if found.seeds == 1 else f"{found.seeds} seeds, {_same_sign(found)}"
+    one = "but it is one training: another may differ" if found.headline.clear else "one training"
+    seeds = one if found.seeds == 1 else f"{found.seeds} trainings, {_same_sign(found)}"
     if found.judged.basis == "forecast":
         return ("as forecast" if found.headline.clear else "not clear"), found.judged.headline.licence
     return ("hardly chance" if found.headline.clear else "may be chance"), seeds
@@ -147,18 +168,18 @@ def _same_sign(found: Findings) -> str:
     last = curve.isel(time=-1).transpose("group", "seed").values.astype(float)
     gaps = last[first] - last[second]
     gaps = gaps[np.isfinite(gaps)]
-    return f"the same sign in {int((np.sign(gaps) == np.sign(gaps.mean())).sum())} of {len(gaps)}"
+    return f"the same direction in {int((np.sign(gaps) == np.sign(gaps.mean())).sum())} of {len(gaps)}"
 
 
 def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str, str]:
     tried = len(others) + any(one.uses_group == "at every decision" for one in offers)
     if not tried:
         return "no change tried", "tiltmeter advise ranks changes before training"
-    word = f"{tried} change{'' if tried == 1 else 's'} tried"
     if not offers:
-        return word, "none clearly makes the difference smaller without making every group worse"
+        return f"0 of {tried} changes help", "none clearly makes the gap smaller without making every group worse"
     best = offers[0]
-    return word, f"best: {best.name}, which leaves {points(abs(best.left.value))}"
+    left = f"leaves {points(abs(best.left.value))}"
+    return f"{len(offers)} of {tried} change{'' if tried == 1 else 's'} help", f"most: {best.name}; it {left}"
 
 
 def reason(found: Findings) -> str:
@@ -169,16 +190,16 @@ def reason(found: Findings) -> str:
 
 def caption(found: Findings) -> str:
     """What the lines and bands of the picture are."""
-    parts = [f"{found.headline.term.meaning}."]
+    parts = [f"{capital(found.headline.term.meaning)}."]
     if f"{found.headline.term.curve}_se" in found.run:
-        of = "points" if found.seeds == 1 else "points and seeds"
-        parts.append(f"Bands: two standard errors of held-out {of}.")
+        of = "cases" if found.seeds == 1 else "cases and trainings"
+        parts.append(f"Shaded: what chance in the held-out {of} leaves open.")
     if found.seeds > 1:
-        parts.append("Thin: each seed.")
+        parts.append("Thin: each training.")
     if found.many:
         parts.append("In colour two groups, dotted all together, grey the rest.")
         few = sum(not found.enough(place) for place in range(len(found.groups)))
-        parts.append(f"{few} with too few points {'are' if few > 1 else 'is'} not drawn." if few else "")
+        parts.append(f"{few} with too few cases {'are' if few > 1 else 'is'} not drawn." if few else "")
     return " ".join(part for part in parts if part)
 
 
@@ -253,7 +274,7 @@ def _verdict(found: Findings, row: Row) -> str:
         rest = f" and {more} more pair{'s' if more > 1 else ''}" if more and not found.two else ""
         return f'<b class="tag real">clear</b><span>{escape(words + rest)}</span>'
     size = points(row.largest) if row.term.share else number(row.largest)
-    return f'<b class="tag none">not clear</b><span>{escape(f"at most {size}")}</span>'
+    return f'<b class="tag none">not clear</b><span>{escape(f"the gap may be up to {size}")}</span>'
 
 
 def cards(found: Findings, offers: Sequence[Change]) -> str:
@@ -265,10 +286,11 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
     for one in offers[:3]:
         left = abs(one.left.value)
         width = min(left / now, 1.0) if now > 0 else 0.0
-        uses = {"no": "Does not use the group."}.get(one.uses_group, f"Uses the group {one.uses_group}.")
+        uses = "Does not need the group." if one.uses_group == "no" else f"Needs to know the group {one.uses_group}."
+        uses = "" if one.uses_group == "not known" else uses
         inside.append(
             f'<div class="card"><b>{escape(capital(one.name))}</b>{_bar(width)}'
-            f"<p>{escape(f'Leaves {points(left).split()[0]} of {points(now)}. {one.price} {uses}')}</p></div>"
+            f"<p>{escape(f'Leaves {points(left).split()[0]} of {points(now)}. Price: {one.price} {uses}')}</p></div>"
         )
     listing = "".join(inside)
     return f'<section aria-label="Changes"><h2>What would change it</h2><div class="cards">{listing}</div></section>'

@@ -25,10 +25,10 @@ class Term:
 
 
 _TERMS = (
-    Term("tpr", "True positive rate", "decided positive, of those who are", "higher"),
-    Term("fpr", "False positive rate", "decided positive, of those who are not", "lower"),
-    Term("positive_rate", "Selection rate", "decided positive, of everyone", "higher"),
-    Term("error", "Error rate", "wrong decisions", "lower"),
+    Term("tpr", "True positive rate", "positive cases that were found", "higher"),
+    Term("fpr", "False positive rate", "negative cases decided positive by mistake", "lower"),
+    Term("positive_rate", "Selection rate", "decided positive", "higher"),
+    Term("error", "Error rate", "decided wrongly", "lower"),
     Term("squared_error", "Squared error", "mean of (score - label) squared", "lower", share=False),
     Term("loss", "Loss", "what training makes small", "lower", share=False),
 )
