@@ -47,7 +47,7 @@ def small(made, **more):
 def test_one_run_has_all_its_parts(tmp_path, made):
     page = tm.report([small(made)], tmp_path / "run.html", question=tm.Question(kind="benefit"), title="Mine")
     text = words(page)
-    first = "Group a has the lower true positive rate, 40\u202f% against 70\u202f%, at step 500, the last evaluation."
+    first = "Group a has the lower true positive rate, 40\u202f% against 70\u202f%."
     assert f"<h1>{first}</h1>" in text
     for question in (
         *("Who is worse off?", "Could it be chance?", "Why do the measures disagree?", "What would an audit see?"),
@@ -86,7 +86,7 @@ def test_seeds_are_thin_lines_and_a_scope(tmp_path, made):
     text = words(
         tm.report([small(made, seeds=5, wobble=0.02)], tmp_path / "run.html", question=tm.Question(kind="benefit"))
     )
-    assert "5 seeds, 2 evaluations and 5 measures tested together" in text
+    assert "Judged from 5 trainings, over 2 evaluations and 5 measures at once." in text
     assert text.count('class="seed g0"') == 10  # wide and narrow
     assert "The sign is the same in 5 of 5 seeds" in text
 

@@ -79,10 +79,14 @@ def kicker(found: Findings) -> list[str]:
 def in_words(found: Findings) -> str:
     """The headline's numbers in the words of the task, and what the error rate says beside it."""
     row, parts = found.headline, []
-    if row.clear and found.question is not None and row.term.share and not found.many:
+    if row.clear and row.term.share and not found.many:
         values = percents(*(row.values[place].value for place in found.pair))
         shares = [f"{value} of {found.names[place]}" for value, place in zip(values, found.pair, strict=True)]
-        parts.append(found.question.sentence(row.term.curve, *shares))
+        asked = "" if found.question is None else found.question.sentence(row.term.curve, *shares)
+        both = f"{shares[0]} and {shares[1]}"
+        plain = {"tpr": f"Of the positive cases, {both} were found.", "positive_rate": f"{both} were decided positive."}
+        plain["fpr"] = f"Of the negative cases, {both} were decided positive by mistake."
+        parts.append(asked or plain.get(row.term.curve, ""))
     parts.append(_beside_error(found))
     return " ".join(part for part in parts if part)
 
