@@ -19,7 +19,7 @@ explore: .venv/run.stamp ## open the explorer in the browser, on the runs of a d
 
 check: .venv/dev.stamp lint ## formatting, types and the quick tests, in under a minute
 	$(BIN)/pytest -n 2 -q tests/contracts/test_layers.py tests/test_names.py \
-		tests/test_public_names.py tests/problem tests/population tests/recipe tests/analysis
+		tests/test_public_names.py tests/problem tests/population tests/recipe tests/predictions
 
 test: .venv/dev.stamp lint ## everything that must be green; under 10 minutes on 2 cores
 	$(BIN)/pytest -n 2 -q
