@@ -26,7 +26,7 @@ def test_a_report(run, table, tmp_path):
     code, out, err = run("report", "predictions.parquet", "--label", "approved", "--group", "sex", "race")
     assert (code, err) == (0, "")
     assert "F &amp; x" in (tmp_path / "tiltmeter-report.html").read_text()
-    code, out, _ = run("report", "predictions.csv", *COLUMNS, "--score", "p", "--positive", "benefit")
+    code, out, _ = run("report", "predictions.csv", *COLUMNS, "--score", "p", "--kind", "benefit")
     assert code == 0
     assert "Page:" in out
 

@@ -2,7 +2,6 @@
 
 import importlib.util
 import sys
-import time
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,6 @@ import tiltmeter as tm
 from discovered_runs import made_run, margins, people
 from tiltmeter.data.public.presence import data_folder
 from tiltmeter.discover.curves import learning_curves
-from tiltmeter.discover.pursuit import Search, standardised
-from tiltmeter.discover.rules import candidates, columns_of
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "_discover_slices.py"
 #: Draws of this file; those of the script are its own.
@@ -104,20 +101,3 @@ def test_an_easy_subclass_of_pictures_is_never_worse(slices):
         for group in discovery.clear:
             members = group.rule.holds(discovery.columns)
             assert (members & some[rest]).sum() < 0.5 * members.sum(), (draw, group.name)
-
-
-def test_the_search_costs_less_than_half_a_second():
-    """6,000 points, 13 columns, 26 evaluations; half of them search. The time is that of this process."""
-    rng = np.random.default_rng(0)
-    numbers = {f"n{place}": rng.normal(size=6000) for place in range(6)}
-    words = {f"w{place}": rng.choice(list("abcdefgh"), 6000) for place in range(7)}
-    columns = columns_of({**numbers, **words})
-    end, later = standardised(rng.normal(size=(6000, 1))), standardised(rng.normal(size=(6000, 3)))
-    times = []
-    for _ in range(3):
-        start = time.process_time()
-        offered = candidates(columns)
-        search = Search(offered.holds, 3, 0.02)
-        search.pursue(end, 6, 0.0), search.pursue(later, 6, 0.0)
-        times.append(time.process_time() - start)
-    assert min(times) < 0.5, times

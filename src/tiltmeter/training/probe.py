@@ -59,7 +59,7 @@ class EvaluationCost:
     >>> cost = EvaluationCost(50_000, (30_000, 20_000))
     >>> cost.add(2.0)
     >>> print(cost)
-    One evaluation is a forward pass over 50,000 points: 2 s. 5,000 of them would resolve a difference of 2.8 points.
+    One evaluation is a forward pass over 50,000 points: 2 s. 5,000 of them would resolve a difference of 2.9 points.
     """
 
     def __init__(self, points: int, sizes: tuple[int, ...]) -> None:
