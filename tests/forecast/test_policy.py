@@ -64,7 +64,7 @@ def test_rehearsals_by_budget(budget, copies, promised):
     one = task(tick=20.0 / 140.0)  # a training of one second
     choice = choose(one, budget)
     assert choice.method == tm.methods.Rehearsal(copies)
-    assert choice.seconds == pytest.approx(copies)
+    assert choice.seconds == pytest.approx(copies + one.price.timing)  # what the timing took is part of the price
     assert choice.trainings == pytest.approx(copies * 1.4)  # of the loop without evaluations
     assert promised in choice.promise
     assert choice.weights == "these initial weights"

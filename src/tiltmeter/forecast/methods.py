@@ -206,7 +206,8 @@ class Pilot:
         return _training_refusal(task)
 
     def cost(self, task: ForecastTask) -> float:
-        return min(1.0, self.steps / task.steps) * task.price.training
+        evaluations = sum(step <= self.steps for step in task.evaluations)
+        return min(1.0, self.steps / task.steps) * task.price.loop + evaluations * task.price.evaluation
 
     def promise(self, task: ForecastTask) -> Promise | None:  # noqa: ARG002
         return None

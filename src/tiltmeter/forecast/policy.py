@@ -68,10 +68,18 @@ def choose(task: ForecastTask, budget: float | None = None, workers: int = 1) ->
             return choice_of(task, twin)
     if refused is not None:
         raise ValueError(refused)
-    steps = max(1, min(task.steps, int(task.steps * budget / training)))
+    steps = _affordable_steps(task, budget - task.price.timing)
     name = min(needed, key=lambda one: needed[one])
     why = f"A budget of {needed[name] * 1.05:.2g} s buys {name}, which promises the end."
     return choice_of(task, Pilot(steps), why)
+
+
+def _affordable_steps(task: ForecastTask, seconds: float) -> int:
+    """How many steps of the training, with their evaluations, these seconds pay for; at least one."""
+    steps = max(1, min(task.steps, int(task.steps * seconds / max(task.price.training, 1e-9))))
+    while steps > 1 and Pilot(steps).cost(task) > seconds:  # evaluations are closer together at the beginning
+        steps = max(1, int(0.7 * steps))
+    return steps
 
 
 def default_budget(task: ForecastTask) -> float:
@@ -87,7 +95,7 @@ def checked_budget(budget: Any) -> float:
 
 def choice_of(task: ForecastTask, method: Any, why: str = "") -> Choice:
     """A method with its price and its promise, as far as they are known before."""
-    seconds = method.cost(task)
+    seconds = method.cost(task) + task.price.timing
     loop = task.price.loop
     weights = "any initial weights" if getattr(method, "vary", "order") == "weights" else "these initial weights"
     promise = method.promise(task)

@@ -26,12 +26,16 @@ CHUNK = 256
 
 
 class Price(NamedTuple):
-    """Seconds of one step, of one evaluation, of the training loop without evaluations, and of all of it."""
+    """Seconds of one step, of one evaluation, of the training loop without evaluations, and of all of it.
+
+    `timing` are the seconds that it took to find this out: they are part of what a forecast costs.
+    """
 
     step: float
     evaluation: float
     loop: float
     training: float
+    timing: float = 0.0
 
 
 def price_of(task: ForecastTask) -> Price:
@@ -39,6 +43,7 @@ def price_of(task: ForecastTask) -> Price:
 
     Interventions are counted by the gradients that they need: to time a scout would mean to train it.
     """
+    started = task.clock()
     recipe = replace(task.fresh_recipe(), interventions=())
     model, total = task.fresh_model(), task.steps
     few = min(STEPS, total)
@@ -68,4 +73,5 @@ def price_of(task: ForecastTask) -> Price:
             answers.snapshot(model)
             look = task.clock() - begin
     each *= cost_of(task.recipe.interventions, len(task.train.groups), total)
-    return Price(each, look, each * total, each * total + look * len(task.evaluations))
+    timing = task.clock() - started
+    return Price(each, look, each * total, each * total + look * len(task.evaluations), timing)
