@@ -32,6 +32,7 @@ ALLOWED = {
 #: The calibration of promises measures these very functions.
 BANDS = {
     *("tiltmeter.forecast.bands.FACTORS", "tiltmeter.forecast.bands.calibrated_scale"),
+    "tiltmeter.forecast.bands.spread_limits",
 }
 
 

@@ -1,4 +1,4 @@
-"""Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [tasks | advice | chance | report]`.
+"""Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [tasks | again | advice | chance | report]`.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
 file each, so that the work can be interrupted.
@@ -34,6 +34,8 @@ from tiltmeter_lab.calibrate_twins import KINDS
 
 #: Part of every seed, and the numbers of the tasks and of the draws of random groups.
 STREAM, NUMBERS, ADVISED, DRAWS = 97, range(5000, 5045), range(5000, 5012), range(200)
+#: Fresh tasks by the same rule, for what was changed after the first ones had been seen.
+AGAIN = range(5100, 5127)
 #: The batch orders of the two trainings of a task, and of the trainings that judge advice.
 ORDERS, ADVICE_ORDER = (101, 102), 103
 #: Kinds that are judged together: every family has eight tasks or more.
@@ -519,18 +521,10 @@ def _counted(made: Sequence[tuple[Any, Mapping[str, Any]]], where: str) -> str:
 
 def report(folder: Path) -> Iterator[str]:
     """Everything that is kept, in numbers."""
-    rows = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "tasks").glob("*.json"))]
-    if rows:
-        yield f"{len(rows)} tasks, {sum(np.mean(row['training']) > 120 for row in rows)} of more than 120 CPU seconds"
-        for budget in ("default", "tight"):
-            yield from summary(rows, budget)
-        for name in ("second training", "pilot"):
-            total: dict[str, int] = defaultdict(int)
-            for row in rows:
-                for curve in CURVES:
-                    for verdict, count in row[name][curve].items():
-                        total[verdict] += count
-            yield f"{name}: {dict(total)}"
+    for part in ("tasks", "again"):
+        rows = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / part).glob("*.json"))]
+        if rows:
+            yield from _report_tasks(rows)
     advised = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "advice").glob("*.json"))]
     if advised:
         worse = sum(row["against plain"] > 2 * row["error of plain"] for row in advised)
@@ -543,11 +537,26 @@ def report(folder: Path) -> Iterator[str]:
         yield f"random groups, {len(drawn)} draws: {counts}"
 
 
+def _report_tasks(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    """The numbers of one set of tasks."""
+    yield f"{len(rows)} tasks, {sum(np.mean(row['training']) > 120 for row in rows)} of more than 120 CPU seconds"
+    for budget in ("default", "tight"):
+        yield from summary(rows, budget)
+    for name in ("second training", "pilot"):
+        total: dict[str, int] = defaultdict(int)
+        for row in rows:
+            for curve in CURVES:
+                for verdict, count in row[name][curve].items():
+                    total[verdict] += count
+        yield f"{name}: {dict(total)}"
+
+
 def main(given: Sequence[str]) -> None:
     folder, parts = Path(given[0]), given[1:] or ("tasks", "advice", "chance", "report")
     torch.set_num_threads(1)
     stages: dict[str, tuple[Sequence[int], Callable[[int], dict[str, Any]]]] = {
         "tasks": (NUMBERS, judge_task),
+        "again": (AGAIN, judge_task),
         "advice": (ADVISED, judge_advice),
         "chance": (DRAWS, judge_chance),
     }

@@ -6,7 +6,9 @@ training lies within
     mean(g) +- c sqrt(v (1 + 1/k)),        v = max(variance at the evaluation, its mean over two evaluations each side)
 
 at all promised evaluations and for all pairs together, in 90 % of trainings. The factor c is the 90 % quantile of the
-largest such t of normal runs whose evaluations are correlated (0.5 from one to the next), simulated.
+largest such t of normal runs whose evaluations are correlated (0.5 from one to the next), simulated, times a number
+near 1 that was calibrated on other tasks, since real runs have longer tails. The variance of a rate is at least that of
+one other decision in each group.
 
 One narrow copy, and one or two rehearsals, promise by a factor that was calibrated on other tasks. Their scale is
 sqrt(se^2 + (0.1 moved)^2): the standard error of the held-out points, and how far the gap has moved so far.
@@ -26,6 +28,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.record import Trajectory
+from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.origin import Origin
 
 #: Curves whose gaps are promised.
@@ -155,7 +158,8 @@ def _limits(name: str, runs: Trajectory, promise: Promise, first: float) -> dict
     if promise.kind == "exact":
         half = np.zeros(gaps.shape[1:])
     elif promise.kind == "spread":
-        half = spread_limits(gaps, int(inside.sum()), len(groups), promise.level)
+        floor = _one_decision(runs, name, groups)
+        half = calibrated()["spread"] * spread_limits(gaps, int(inside.sum()), len(groups), promise.level, floor)
     else:
         half = promise.factor * calibrated_scale(gaps.mean(0), _errors(runs, name, len(times), len(groups)))
     half = np.where(inside[:, None], half, np.nan)
@@ -169,11 +173,32 @@ def _limits(name: str, runs: Trajectory, promise: Promise, first: float) -> dict
     }
 
 
-def spread_limits(gaps: np.ndarray, promised: int, groups: int, level: float = LEVEL) -> np.ndarray:
-    """Half the width of the band of gaps (copies, evaluations, pairs), of which the last evaluations are promised."""
+def spread_limits(
+    gaps: np.ndarray, promised: int, groups: int, level: float = LEVEL, floor: np.ndarray | float = 0.0
+) -> np.ndarray:
+    """Half the width of the band of gaps (copies, evaluations, pairs), of which the last evaluations are promised.
+
+    `floor` is the least variance of each pair: copies that decide alike by chance do not promise that all will.
+    """
     copies = len(gaps)
     factor = spread_factor(copies, promised, groups, level)
-    return np.asarray(factor * np.sqrt(_variance(gaps) * (1.0 + 1.0 / copies)))
+    return np.asarray(factor * np.sqrt(np.maximum(_variance(gaps), floor) * (1.0 + 1.0 / copies)))
+
+
+def _one_decision(runs: Trajectory, name: str, groups: list[Hashable]) -> np.ndarray | float:
+    """The variance that one other decision in each group makes in the gap of every pair; 0 where it is not known."""
+    problem: Any = runs.origin.problem
+    facts = problem.get("held_out") if isinstance(problem, Mapping) else None
+    if name == "loss" or not isinstance(facts, Mapping) or "sizes" not in facts:
+        return 0.0
+    counts = {label_from_json(group): float(size) for group, size in facts["sizes"]}
+    if name in ("tpr", "fpr"):
+        rates = {label_from_json(group): rate for group, rate in facts.get("label_rates") or []}
+        if any(len(rates.get(group, ())) != 2 for group in groups):
+            return 0.0
+        counts = {group: counts[group] * float(rates[group][name == "tpr"][1]) for group in groups}
+    least = np.array([1.0 / max(counts.get(group, np.inf), 1.0) for group in groups])
+    return np.array([least[a] ** 2 + least[b] ** 2 for a, b in _pairs(len(groups))])
 
 
 def calibrated_scale(gap: np.ndarray, errors: np.ndarray) -> np.ndarray:
