@@ -1,4 +1,6 @@
-"""Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [tasks | again | advice | chance | report]`.
+"""Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [PART ...]`.
+
+The parts are tasks, again, advice, chance and report; all of them if none is named.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
 file each, so that the work can be interrupted.
