@@ -94,3 +94,15 @@ def test_progress_is_one_line_that_changes(monkeypatch, capsys):
     assert capsys.readouterr() == ("", "")
     monkeypatch.delitem(sys.modules, "IPython")
     assert notebook_line() is None
+
+
+def test_a_run_shows_the_headline_of_its_leaders():
+    """The first line of a run in a notebook is that of `leaders`, escaped; where nothing can be said, it is absent."""
+    import tiltmeter as tm
+
+    theory = tm.predict(*tm.problem.cases.three_phases())
+    line = tm.leaders(theory).headline.line
+    assert f"<p>{line}</p>" in theory._repr_html_()
+    alone = theory.replace({"Q": theory["Q"]})
+    assert "<b>Trajectory</b>" in alone._repr_html_()
+    assert line not in alone._repr_html_()

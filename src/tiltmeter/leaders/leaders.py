@@ -20,8 +20,8 @@ from tiltmeter.names import better_of
 from tiltmeter.pairs import AskedPair, Pair, groups_of, the_pair
 from tiltmeter.question import Question
 from tiltmeter.record.labelled import JSON, label_to_json
-from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.record.trajectory import NotebookCard, Trajectory
+from tiltmeter.shown_text import NotebookText, text_html
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -320,3 +320,20 @@ def _names(trajectory: Trajectory, curves: tuple[str, ...], question: Question |
 
 def _finite(value: Any) -> Any:
     return None if isinstance(value, float) and not np.isfinite(value) else value
+
+
+#: Runs with more values of points than this are shown in a notebook without a judgement, which would take seconds.
+MOST_SHOWN = 5_000_000
+
+
+def _card(trajectory: Trajectory) -> str:
+    """The headline of a run as HTML; nothing where there is nothing to compare, or too much to wait for."""
+    if sum(values.size for values in trajectory.points.values()) > MOST_SHOWN:
+        return ""
+    try:
+        return text_html(str(leaders(trajectory).headline))
+    except (ValueError, TypeError, KeyError):
+        return ""
+
+
+NotebookCard.of = staticmethod(_card)

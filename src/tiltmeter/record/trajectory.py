@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Literal, Protocol, TypeAlias, cast
+from typing import Any, ClassVar, Literal, Protocol, TypeAlias, cast
 
 import numpy as np
 import pandas as pd
@@ -278,10 +278,17 @@ class Trajectory(Mapping[str, xr.DataArray]):
             for name, curve in self.items()
         )
         return (
-            f"<div><p><b>Trajectory</b> from {escape(self.origin.source)}, clock <i>{self.clock}</i>, "
+            f"<div>{'' if NotebookCard.of is None else NotebookCard.of(self)}"
+            f"<p><b>Trajectory</b> from {escape(self.origin.source)}, clock <i>{self.clock}</i>, "
             f"tiltmeter {escape(self.origin.version)}</p>"
             f"<table><tr><th>curve</th><th>meaning</th><th>dimensions</th><th>time</th></tr>{rows}</table></div>"
         )
+
+
+class NotebookCard:
+    """What a notebook shows above the table of curves: set by `leaders` when it is first used, which lies above."""
+
+    of: ClassVar[Callable[[Trajectory], str] | None] = None
 
 
 def stack(
