@@ -81,7 +81,7 @@ class TestTrain:
         code, out, _ = run("show", "one")
         assert out.splitlines()[0] == first
         assert run("report", "one", "--kind", "good")[0] == 2
-        assert run("report", "one", "--decision", "flagged")[0] == 2  # without an outcome
+        assert run("report", "one", "--decided", "flagged")[0] == 2  # without an outcome
         assert tm.load("two").origin.settings["recipe"]["proportions"] == [["turned", 0.5], ["upright", 0.5]]
 
     def test_schedule_clip_and_order_of_the_table_are_those_of_the_recipe(self, run, tmp_path):

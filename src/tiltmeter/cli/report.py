@@ -21,7 +21,7 @@ def report(
     title: str = "Bias during training",
     columns: PredictionColumns = PredictionColumns(),
     kind: Literal["benefit", "burden"] | None = None,
-    decision: str | None = None,
+    decided: str | None = None,
     outcome: str | None = None,
     groups: Path | None = None,
     json: Json = False,
@@ -39,7 +39,7 @@ def report(
     kind
         What the positive decision does to a person: a benefit (whom does it miss?) or a burden (whom does it meet
         wrongly?). Default: the question of the data, else the largest clear difference.
-    decision
+    decided
         The positive decision in the past tense, as "flagged" or "approved".
     outcome
         What it foretells, as "reoffended" or "repaid".
@@ -47,8 +47,8 @@ def report(
         Groups nobody named, as `tiltmeter discover --to` wrote them.
     """
     asked = None
-    if kind is not None or decision is not None or outcome is not None:
-        asked = Question(decision, outcome, kind or "benefit")
+    if kind is not None or decided is not None or outcome is not None:
+        asked = Question(decided, outcome, kind or "benefit")
     tables = any(map(is_table, runs)) or columns.given
     chosen: Any = read_runs(runs, columns) if tables else list(runs)
     if len(chosen) == 1 and tables:

@@ -184,6 +184,7 @@ class Summary:
         for name in rows:
             table.add_column(SHORT.get(name, name.replace("_", " ")), justify="right")
         course = self._averaged(self.curve)
+        course = None if course is None or course.sizes["time"] < 2 else course
         if course is not None:
             table.add_column(f"{SHORT.get(self.curve, term(self.curve))} over training")
         against = {} if self.leaders is None else _against_all(self.leaders, self.curve)

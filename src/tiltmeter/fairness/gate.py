@@ -89,12 +89,13 @@ class BiasGate(NotebookText):
         return tuple(sorted((g for g in self.gaps if g.at_least > self.allowed), key=lambda g: -g.at_least))
 
     def __str__(self) -> str:
-        name, when = term(self.curve), at(self.clock, self.time)
+        # One table of predictions has no steps.
+        name, when = term(self.curve), "" if self.time == 0 else f" at {at(self.clock, self.time)}"
         if self.verdict == "gap":
             rest = "; ".join(one.sentence for one in self.too_large)
-            claim = f"Gap: the {name} differs by more than {self.allowed:g} at {when}: {rest}."
+            claim = f"Gap: the {name} differs by more than {self.allowed:g}{when}: {rest}."
         elif self.verdict == "within":
-            claim = f"Within: no gap in {name} is above {self.allowed:g} at {when}."
+            claim = f"Within: no gap in {name} is above {self.allowed:g}{when}."
         else:
             worst = max(self.gaps, key=lambda one: one.at_most)
             claim = (
