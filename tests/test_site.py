@@ -28,6 +28,18 @@ def test_every_page_is_in_exactly_one_tree():
     assert sorted(page for tree in TREES for page in listed(tree)) == sorted(pages - {"index", *TREES})
 
 
+def test_the_proofs_of_the_front_page_are_those_of_the_verdicts():
+    front = (DOCS / "index.md").read_text(encoding="utf-8")
+    verdicts = (DOCS / "lab" / "verdicts.md").read_text(encoding="utf-8")
+    hold, fail = map(int, re.search(r"(\d+) claims hold, (\d+) do not", verdicts).groups())
+    assert f"**{hold} of {hold + fail}** claims" in front
+    assert f"The other {fail} are shown" in front
+    named = float(re.search(r"in the worst of five curves \(\w+\): ([\d.]+)", verdicts)[1])
+    assert f"**{100 * named:.1f} ± " in front
+    distance = re.search(r"largest distance of the mean at d = 1000.*?: ([\d.]+), 200 seeds", verdicts)[1]
+    assert f"**{distance}** standard errors" in front
+
+
 @pytest.mark.slow
 def test_the_site_builds_without_warnings_and_fetches_nothing(tmp_path):
     pytest.importorskip("sphinx")
