@@ -19,6 +19,7 @@ html_theme = "furo"
 html_title = f"tiltmeter {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_search_scorer = str(Path(__file__).parent / "ext" / "search_order.js")
 html_theme_options = {
     "announcement": "Start, Tutorials, How-to, Understand, API, Evidence"
 }  # _templates/page.html fills it
