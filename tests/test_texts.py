@@ -24,8 +24,7 @@ PAGES = sorted(
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         *DOCS.glob("*.md"),
-        *(DOCS / "start").glob("*.md"),
-        *(DOCS / "tutorials").glob("*.md"),
+        *(page for part in ("start", "tutorials", "howto") for page in (DOCS / part).glob("*.md")),
     ]
 )
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
