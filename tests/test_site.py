@@ -8,6 +8,36 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[1] / "docs"
+TREES = ("start", "tutorials", "howto", "understand", "reference", "evidence")
+
+
+def listed(page):
+    """The pages in the tables of contents of a page."""
+    text = (DOCS / f"{page}.md").read_text(encoding="utf-8")
+    lines = [
+        line for block in re.findall(r"^```{toctree}\n(.*?)^```", text, re.M | re.S) for line in block.splitlines()
+    ]
+    return [re.sub(r".*<(.*)>", r"\1", line) for line in lines if line and not line.startswith(":")]
+
+
+def test_every_page_is_in_exactly_one_tree():
+    assert listed("index") == list(TREES)
+    pages = {
+        path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md") if "_build" not in path.parts
+    }
+    assert sorted(page for tree in TREES for page in listed(tree)) == sorted(pages - {"index", *TREES})
+
+
+def test_the_proofs_of_the_front_page_are_those_of_the_verdicts():
+    front = (DOCS / "index.md").read_text(encoding="utf-8")
+    verdicts = (DOCS / "lab" / "verdicts.md").read_text(encoding="utf-8")
+    hold, fail = map(int, re.search(r"(\d+) claims hold, (\d+) do not", verdicts).groups())
+    assert f"**{hold} of {hold + fail}** claims" in front
+    assert f"The other {fail} are shown" in front
+    named = float(re.search(r"in the worst of five curves \(\w+\): ([\d.]+)", verdicts)[1])
+    assert f"**{100 * named:.1f} ± " in front
+    distance = re.search(r"largest distance of the mean at d = 1000.*?: ([\d.]+), 200 seeds", verdicts)[1]
+    assert f"**{distance}** standard errors" in front
 
 
 @pytest.mark.slow
@@ -16,7 +46,7 @@ def test_the_site_builds_without_warnings_and_fetches_nothing(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    pages = sorted(tmp_path.glob("*.html"))
+    pages = sorted([*tmp_path.glob("*.html"), *tmp_path.glob("start/*.html"), *tmp_path.glob("tutorials/*.html")])
     assert {page.stem for page in DOCS.glob("*.md")} <= {page.stem for page in pages}
     for page in pages:
         text = page.read_text(encoding="utf-8")

@@ -18,8 +18,16 @@ MODULES = sorted(
     for module in pkgutil.walk_packages(tiltmeter.__path__, "tiltmeter.")
     if not module.name.endswith("__main__")
 )
-PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")])
-FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+DOCS = ROOT / "docs"
+PAGES = sorted(
+    [
+        ROOT / "README.md",
+        ROOT / "CONTRIBUTING.md",
+        *DOCS.glob("*.md"),
+        *(page for part in ("start", "tutorials", "howto") for page in (DOCS / part).glob("*.md")),
+    ]
+)
+FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -43,18 +51,26 @@ def test_there_are_doctests():
 
 
 def blocks(page):
-    return [(match[1], match[2]) for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+    return [(match[1] + match[2], match[3]) for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix().removeprefix("docs/"))
 def test_code_blocks_run(page, tmp_path, monkeypatch, capsys):
-    """Python blocks share one namespace per page; `$ tiltmeter` commands succeed and print what the page shows."""
+    """Python blocks share one namespace per page; `$ tiltmeter` commands succeed and print what the page shows.
+
+    A block `text printed` shows what the Python block before it printed, with lines broken where they are too long.
+    """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("COLUMNS", "120")
     namespace = {"__name__": page.stem}
+    printed = ""
     for language, text in blocks(page):
         if language == "python":
+            capsys.readouterr()
             exec(compile(text, f"{page.name}", "exec"), namespace)
+            printed = capsys.readouterr().out
+        elif language == "text printed":
+            check_shown(text, printed, page.name)
         elif language == "toml":
             name = re.match(r"# ([\w.-]+)\n", text)
             assert name, "a TOML block starts with a comment that names its file"
@@ -69,12 +85,21 @@ def test_code_blocks_run(page, tmp_path, monkeypatch, capsys):
 
 def run_console(text, capsys):
     for command, shown in re.findall(r"^\$ tiltmeter ([^\n]*)\n((?:(?!\$ )[^\n]*\n)*)", text, re.MULTILINE):
+        words = shlex.split(command, comments=True)
+        exit_code = re.search(r"# exit code (\d)$", command)
         capsys.readouterr()
-        assert main(shlex.split(command)) == 0, command
-        printed = [line.strip() for line in capsys.readouterr().out.splitlines()]
-        for line in shown.splitlines():
-            if line.strip() and line.strip() != "..." and "Pictures:" not in line:
-                assert line.strip() in printed, f"`tiltmeter {command}` no longer prints: {line}"
+        assert main(words) == (int(exit_code[1]) if exit_code else 0), command
+        check_shown(shown, capsys.readouterr().out, f"tiltmeter {command}")
+
+
+def check_shown(shown, printed, source):
+    """Every line is printed, in order, if lines that the page breaks are joined; "..." stands for lines left out."""
+    rest = " ".join(printed.split())
+    for line in shown.splitlines():
+        words = " ".join(line.split())
+        if words and words != "..." and "Page:" not in words and "Pictures:" not in words:
+            assert words in rest, f"`{source}` no longer prints: {line}"
+            rest = rest.split(words, 1)[1]
 
 
 def check_make_targets(text):
