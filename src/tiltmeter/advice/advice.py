@@ -10,11 +10,13 @@ import numpy as np
 
 from tiltmeter.advice.paired_changes import PairedChange, worst_at_end
 from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.leaders.headline import term
 from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
+from tiltmeter.names import better_of
 from tiltmeter.population.criteria import Criterion
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, group_name
 
 #: The name of the training without any intervention.
 PLAIN = "plain"
@@ -106,7 +108,7 @@ class Advice(NotebookText):
     def _judged(self) -> str:
         if self.criterion is not None:
             return self.criterion.name
-        return f"the worst group's {self.curve} at the last evaluation"
+        return f"the worst group's {term(self.curve)} at the last evaluation"
 
     def _line(self, row: Score) -> str:
         run = self.runs[row.name]
@@ -118,12 +120,14 @@ class Advice(NotebookText):
             return text
         change = self.changes.get(row.name)
         if change is not None:
-            text += f", {change.value:+.4f} ({change.low:+.4f} to {change.high:+.4f})"
-            text += "" if change.better else ", no clear gain"
+            sign = -1.0 if better_of(self.curve, run[self.curve]) == "higher" else 1.0  # as the curve itself changes
+            low, high = sorted((sign * change.low, sign * change.high))
+            verdict = "" if change.better else ", clearly worse" if change.low > 0 else ", no clear gain"
+            text += f", {sign * change.value:+.4f} ({low:+.4f} to {high:+.4f}){verdict}"
         if np.isfinite(row.cost):
-            text += f"; costs {row.cost:.3g} trainings"
-        paid = ", ".join(f"{one.group} by {one.change}" for one in row.paid)
-        text += f"; paid by {paid}" if paid else "; no group pays"
+            text += f"; costs {row.cost:.3g} training{'' if row.cost == 1 else 's'}"
+        paid = ", ".join(f"{group_name(one.group)} by {one.change}" for one in row.paid)
+        text += f"; paid in {term(self.card.curve)} by {paid}" if paid else "; no group pays"
         return text + ("; it levels down" if row.levels_down else "")
 
     def judged_by(self, trained: Mapping[str, Trajectory]) -> JudgedAdvice:

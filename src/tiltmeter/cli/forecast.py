@@ -125,7 +125,7 @@ def forecast(
     save_pictures(summary, save)
     _tell(summary, [promise_line(trajectory), *lines], trajectory, advice, json)
     if not json:
-        print(f"Next: tiltmeter train {config} --to runs/mine")
+        print(f"Next: tiltmeter train {config} --to runs/first")
 
 
 def promise_line(trajectory: Trajectory) -> str:

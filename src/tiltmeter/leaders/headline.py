@@ -222,9 +222,10 @@ def _before(one: Difference, clock: str) -> str:
     earlier = [stretch for stretch in one.stretches[:-1] if stretch.leader != NOBODY]
     if earlier and earlier[-1].leader != one.stretches[-1].leader:
         change = one.changes[-1]
-        return (
-            f"Before, {subject(change.before)[0]} led: the lead changed {between_at(clock, change.low, change.high)}."
-        )
+        turned = between_at(clock, change.low, change.high)
+        if one.curve in RATES:  # "led" would read as the opposite of "has the higher error"
+            return f"Before, it was the other way round: that changed {turned}."
+        return f"Before, {subject(change.before)[0]} led: the lead changed {turned}."
     unclear = [stretch.bound for stretch in one.stretches[:-1] if stretch.leader == NOBODY and stretch.bound > 0]
     if not unclear:
         return ""
@@ -363,7 +364,7 @@ def _licence(judged: Leaders) -> str:
         sentence = str(promise.get("sentence") or f"{100 * (1 - judged.level):g} % band over {tested}")
         reliable = promise.get("reliable_until")
         until = f"; reliable up to {at(judged.clock, float(reliable))}" if reliable is not None else ""
-        return f"Forecast: {sentence}{until}."
+        return f"{sentence}{until}."
     seeds = 1
     if judged.trajectory is not None:
         seeds = judged.trajectory[judged.curves[0]].sizes.get("seed", 1)

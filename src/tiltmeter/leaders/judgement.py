@@ -12,6 +12,7 @@ import xarray as xr
 from tiltmeter.forecast.bands import gap_band
 from tiltmeter.leaders.bands import Band, bands
 from tiltmeter.leaders.difference import ALL, Difference
+from tiltmeter.leaders.headline import term
 from tiltmeter.leaders.points import (
     FEWEST,
     KeptPoints,
@@ -152,7 +153,7 @@ def _of_forecast(trajectory: Trajectory, names: Sequence[str], pair: Pair | None
         if one.sign[-1] == 0:
             silent.setdefault(one.pair, []).append(one.curve)
     notes = tuple(
-        f"At the last step the forecast names no leader of {a} and {b} in {', '.join(curves)}: its limits contain zero"
+        f"At the end the forecast names no leader of {a} and {b} in {', '.join(map(term, curves))}"
         for (a, b), curves in silent.items()
     )
     count = max((len(one.times) for one in differences), default=0)
