@@ -195,10 +195,12 @@ def _of_curves(
         few = few_held_out(trajectory) & set(groups)
         reasons.update({f"{name} of {_named(group)}": TOO_FEW for group in groups if group in few})
         if name in found:
-            found[name] = _silent(found[name], contrasts[:, [group in few for group in groups]].any(1))
+            found[name] = _silent(found[name], np.abs(contrasts) @ np.array([group in few for group in groups]) > 0)
     scope: Scope = "recipe" if seeds >= FEWEST_SEEDS or basis == "seeds" else "runs" if seeds > 1 else "run"
     few_named = [_named(group) for group in groups if group in few]
-    notes = (f"Not judged, with fewer than {FEWEST} held-out points: {', '.join(few_named)}",) if few_named else ()
+    notes: tuple[str, ...] = ()
+    if few_named:
+        notes = (f"Not judged, with fewer than {FEWEST} held-out points: {', '.join(few_named)}",)
     if basis == "standard errors":
         notes += ("No points were kept: limits come from standard errors with Bonferroni's correction, which is wider",)
     differences = _differences(trajectory, found, labels, times)
