@@ -147,6 +147,7 @@ def test_files_are_written_aside(tmp_path, monkeypatch):
         "page.html": lambda path: tm.report([run], path),
         "run.csv": lambda path: export.to_csv(run, path),
         "run.tex": lambda path: export.to_latex(run, path),
+        "run.parquet": lambda path: export.to_parquet(run, path),
     }
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     for name, write in writers.items():
@@ -159,5 +160,5 @@ def test_files_are_written_aside(tmp_path, monkeypatch):
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert (tmp_path / name).read_text() == "earlier"
         write(tmp_path / name)
-        assert (tmp_path / name).read_text() != "earlier"
+        assert (tmp_path / name).read_bytes() != b"earlier"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(writers)
