@@ -76,6 +76,35 @@ CALLS = {
         lambda _: tm.GroupedData(torch.zeros(200, 3).to_sparse(), Y, G),
         "`x` should be a dense tensor with values. Found one of layout torch.sparse_coo.",
     ),
+    "labels without values": (
+        lambda _: tm.GroupedData(X, torch.zeros(200, device="meta"), G),
+        "`y` should be a dense tensor with values. Found one without values, on the meta device.",
+    ),
+    "sparse groups": (
+        lambda _: tm.GroupedData(X, Y, torch.zeros(200).to_sparse()),
+        "`group` should be a dense tensor with values. Found one of layout torch.sparse_coo.",
+    ),
+    "weights without values": (
+        lambda _: tm.GroupedData(X, Y, G, torch.zeros(200, device="meta")),
+        "`weights` should be a dense tensor with values. Found one without values, on the meta device.",
+    ),
+    "crossings of one group": (
+        lambda _: tm.theory.crossing_count(trained(["a"] * 200)),
+        "This compares two groups; there is one: 'a'.",
+    ),
+    "no evaluations: crossings": (lambda _: tm.theory.crossing_count(empty()), "No curve 'loss'. There are: none."),
+    "timescales of a recipe": (
+        lambda _: tm.timescales(PROBLEM, RECIPE),
+        "`sgd` should be an SGD(lr=...). Found Recipe.",
+    ),
+    "closed form without SGD": (
+        lambda _: tm.theory.closed_form(PROBLEM, 0.1, [1.0]),
+        "`sgd` should be an SGD(lr=...). Found float.",
+    ),
+    "closed form of a recipe": (
+        lambda _: tm.theory.closed_form(PROBLEM, RECIPE, [1.0]),
+        "`sgd` should be an SGD(lr=...). Found Recipe.",
+    ),
     "predict without SGD": (lambda _: tm.predict(PROBLEM, 0.1, [1.0]), "`sgd` should be an SGD(lr=...). Found float."),
     "drivers without SGD": (lambda _: tm.drivers(PROBLEM, 0.1, [1.0]), "`sgd` should be an SGD(lr=...). Found float."),
     "timescales without SGD": (lambda _: tm.timescales(PROBLEM, 0.1), "`sgd` should be an SGD(lr=...). Found float."),
@@ -89,6 +118,12 @@ def test_one_sentence(name, tmp_path):
     with pytest.raises((ValueError, TypeError, KeyError), match=re.escape(sentence)) as caught:
         work(tmp_path)
     assert "\n" not in str(caught.value)
+
+
+def test_check_never_raises(tmp_path):
+    """Names that no file can have, and files of other kinds."""
+    for path in ("a" * 5000, "\0", "", tmp_path, __file__, "/dev/null"):
+        assert not tm.record.check(path).ok
 
 
 @pytest.mark.filterwarnings("ignore")
@@ -112,6 +147,7 @@ def test_files_are_written_aside(tmp_path, monkeypatch):
         "page.html": lambda path: tm.report([run], path),
         "run.csv": lambda path: export.to_csv(run, path),
         "run.tex": lambda path: export.to_latex(run, path),
+        "run.parquet": lambda path: export.to_parquet(run, path),
     }
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     for name, write in writers.items():
@@ -124,5 +160,5 @@ def test_files_are_written_aside(tmp_path, monkeypatch):
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert (tmp_path / name).read_text() == "earlier"
         write(tmp_path / name)
-        assert (tmp_path / name).read_text() != "earlier"
+        assert (tmp_path / name).read_bytes() != b"earlier"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(writers)

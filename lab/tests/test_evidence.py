@@ -1,11 +1,14 @@
 """What the evidence tab of the explorer shows."""
 
+import dataclasses
+import json
 import shutil
 
 import pytest
 
 from tiltmeter_lab.catalogue import EXPERIMENTS
-from tiltmeter_lab.evidence import demo, verdict_answers, verdict_picture
+from tiltmeter_lab.evidence import DEMO, PLACE, demo, verdict_answers, verdict_picture
+from tiltmeter_lab.reproduce import OUTCOME, PICTURES, outcomes_in, without
 
 
 def test_every_experiment_is_listed(tmp_path):
@@ -38,3 +41,25 @@ def test_the_demo_of_the_explorer_has_an_outcome(tmp_path):
     judged = [one for one in verdict_answers(str(tmp_path)) if one["outcomes"]]
     assert [one["name"] for one in judged] == ["learning-rates"]
     assert {claim["verdict"] for claim in judged[0]["outcomes"][0]["claims"]} == {"holds", "does not hold"}
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b"[1]", b"torn", b"\xff\xfe", b'{"claims": 3}'], ids=range(5))
+def test_one_bad_outcome_hides_no_other(tmp_path, text):
+    """Deeply nested, torn or of another kind: it is shown as one that failed, and the others are there."""
+    good, bad = (tmp_path / PLACE / DEMO / name for name in ("quick", "published"))
+    for place in (good / PICTURES, bad):
+        place.mkdir(parents=True)
+    outcome = dataclasses.replace(without(DEMO, "quick", "too long"), pictures=(("Whole", "whole"), ("Bad", "bad")))
+    (good / OUTCOME).write_text(json.dumps(outcome.to_json()))
+    (good / PICTURES / "whole.json").write_text('{"mark": "line"}')
+    (good / PICTURES / "bad.json").write_bytes(text)
+    (bad / OUTCOME).write_bytes(text)
+    (answer,) = [answer for answer in verdict_answers(str(tmp_path)) if answer["name"] == DEMO]
+    assert [shown["state"] for shown in answer["outcomes"]] == ["not run", "failed"]
+    assert "should be what reproduce wrote. Found something else: remove it." in answer["outcomes"][1]["made"]
+    assert verdict_picture(str(tmp_path), DEMO, "quick", 0) == {"mark": "line"}
+    if not text.startswith((b"[1", b"{")):
+        with pytest.raises(ValueError, match=r"^This picture is damaged\.$"):
+            verdict_picture(str(tmp_path), DEMO, "quick", 1)
+    with pytest.raises(ValueError, match="should be what `reproduce` wrote"):
+        outcomes_in(tmp_path / PLACE)

@@ -31,6 +31,8 @@ def the_pair(curve: xr.DataArray, pair: AskedPair | None) -> Pair:
     """The pair asked for, or the only one there is."""
     groups = groups_of(curve)
     if pair is None:
+        if len(groups) == 1:
+            raise ValueError(f"This compares two groups; there is one: {groups[0]!r}.")
         if len(groups) != 2:
             raise ValueError(
                 f"This compares two groups; there are {len(groups)}: {', '.join(map(repr, groups))}. "

@@ -8,7 +8,7 @@ from tiltmeter import Trajectory
 from tiltmeter.record import Origin
 
 
-def run(gap, error):
+def run(gap, error, sizes=None):
     times = np.arange(1.0, len(gap) + 1)
     dims, coords = ("time", "group"), {"time": times, "group": ["a", "b"]}
     gap = np.asarray(gap, dtype=float)
@@ -16,7 +16,8 @@ def run(gap, error):
         "loss": xr.DataArray(np.stack([gap, 0 * gap], 1), dims=dims, coords=coords),
         "loss_se": xr.DataArray(np.full((len(gap), 2), error / 2**0.5), dims=dims, coords=coords),
     }
-    return Trajectory(curves, "step", Origin("training"))
+    origin = Origin("training") if sizes is None else Origin("forecast", {"held_out": {"sizes": sizes}})
+    return Trajectory(curves, "step", origin)
 
 
 def test_a_clear_change_is_a_crossing_and_nothing_is_undecided():
@@ -42,3 +43,18 @@ def test_the_beginning_and_the_end_may_be_undecided():
 def test_without_standard_errors_every_look_counts():
     measured = run([5, 1, -1, 5], error=1.0)
     assert len(tm.leaders(measured.replace({"loss": measured["loss"]}), "loss").changes) == 2
+
+
+def test_a_forecast_names_no_leader_of_a_group_of_two_points():
+    """The same limit as for a run, whose points are counted."""
+    found = tm.leaders(run([50, 40, 60], error=1.0, sizes=[["a", 98], ["b", 2]]), "loss")
+    assert str(found).startswith("Not judged, with fewer than 20 held-out points: b.")
+    assert "loss of b" in found.reasons
+    enough = tm.leaders(run([50, 40, 60], error=1.0, sizes=[["a", 80], ["b", 20]]), "loss")
+    assert enough.headline.claim.startswith("Group b has the lower loss throughout.")
+
+
+def test_strange_sizes_in_a_file_are_no_sizes():
+    for sizes in (3, [3], [["a"]], [["a", 1, 2]], [["a", "1"]], {"a": 1}, [[{"x": 1}, 1]]):
+        found = tm.leaders(run([50, 40, 60], error=1.0, sizes=sizes), "loss")
+        assert found.headline.claim.startswith("Group b has the lower loss throughout.")

@@ -48,7 +48,10 @@ def verdict_picture(root: str, name: str, variant: str, number: int) -> Any:
                 if file.stem == outcome.pictures[number][1] and _inside(file, Path(root)):
                     if file.stat().st_size > MOST_BYTES:
                         raise ValueError("This picture is too large to be shown here.")
-                    return json.loads(file.read_text(encoding="utf-8"))
+                    try:
+                        return json.loads(file.read_text(encoding="utf-8"))
+                    except (ValueError, RecursionError):
+                        raise ValueError("This picture is damaged.") from None
     raise ValueError("There is no such picture.")
 
 
@@ -67,13 +70,12 @@ def demo(folder: Path) -> list[str]:
 
 
 def outcomes_of(root: Path) -> list[Outcome]:
-    """Read the outcomes below the folder; those behind links that lead out of it are left out."""
+    """Read the outcomes below the folder; those behind links that lead out of it are left out, and one bad file hides
+    no other."""
     if not (root / PLACE).is_dir():
         return []
-    try:
-        return [one for one in outcomes_in(root / PLACE) if _inside(Path(one.folder) / OUTCOME, root)]
-    except (OSError, UnicodeError) as error:
-        raise ValueError(f"The outcomes cannot be read: {error}") from None
+    outcomes = outcomes_in(root / PLACE, strict=False)
+    return [outcome for outcome in outcomes if _inside(Path(outcome.folder) / OUTCOME, root)]
 
 
 def visible(text: str) -> str:

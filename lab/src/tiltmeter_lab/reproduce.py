@@ -121,13 +121,21 @@ def without(name: str, scale: str, reason: str, state: State = "not run") -> Out
     return Outcome(name, title, paper, scale, 0, today(), 0.0, tm.__version__, claims, state=state, reason=reason)
 
 
-def outcomes_in(to: str | os.PathLike[str]) -> list[Outcome]:
-    """All outcomes in a directory, in the order of the catalogue."""
+def outcomes_in(to: str | os.PathLike[str], strict: bool = True) -> list[Outcome]:
+    """All outcomes in a directory, in the order of the catalogue; what cannot be read is an error, or one that failed
+    if not `strict`."""
     found = []
     for name in EXPERIMENTS:
         # The short runs first, then the published setting, then those of other seeds.
         places = sorted((Path(to) / name).glob("*"), key=lambda place: (place.name != "quick", place.name))
-        found += [outcome for outcome in map(_read, places) if outcome is not None]
+        for place in places:
+            try:
+                outcome = _read(place)
+            except (ValueError, OSError) as error:
+                if strict:
+                    raise
+                outcome = dataclasses.replace(without(name, place.name, str(error), "failed"), folder=str(place))
+            found += [] if outcome is None else [outcome]
     return found
 
 
@@ -138,7 +146,7 @@ def _read(place: Path) -> Outcome | None:
         return None
     try:
         outcome = Outcome.from_json(json.loads(file.read_text(encoding="utf-8")))
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ValueError(f"{file} should be what `reproduce` wrote. Found something else: remove it.") from None
     return dataclasses.replace(outcome, folder=str(place))
 

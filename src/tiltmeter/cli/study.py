@@ -53,7 +53,7 @@ def find_study(place: Path, run: bool = False) -> Study:
 
 def _stored(to: Path, named: FunctionReference) -> FunctionReference:
     """The function by the name under which its cells are stored: that of the module which defines it."""
-    return FunctionReference(**read_study(to)["cell"]) if (to / STUDY).is_file() else named
+    return FunctionReference.from_json(read_study(to)["cell"]) if (to / STUDY).is_file() else named
 
 
 study = App(

@@ -19,10 +19,7 @@ def writable(values: Any) -> Any:
 
 def points_of(x: Any) -> Any:
     if is_tensor(x):
-        points = x.detach()
-        if points.is_meta or str(points.layout) != "torch.strided":
-            kind = "without values, on the meta device" if points.is_meta else f"of layout {points.layout}"
-            raise TypeError(f"`x` should be a dense tensor with values. Found one {kind}.")
+        points = _dense("x", x)
     else:
         points = np.asarray(x)
         if points.dtype.kind not in "fiub":
@@ -32,10 +29,17 @@ def points_of(x: Any) -> Any:
     return points
 
 
+def _dense(name: str, tensor: Any) -> Any:
+    if tensor.is_meta or str(tensor.layout) != "torch.strided":
+        kind = "without values, on the meta device" if tensor.is_meta else f"of layout {tensor.layout}"
+        raise TypeError(f"`{name}` should be a dense tensor with values. Found one {kind}.")
+    return tensor.detach()
+
+
 def numbers_of(name: str, values: Any) -> np.ndarray:
     if values is None:
         raise TypeError(f"`{name}` should give one number per point. Found None.")
-    array = values.detach().cpu().numpy() if is_tensor(values) else np.asarray(values)
+    array = _dense(name, values).cpu().numpy() if is_tensor(values) else np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"`{name}` should hold numbers: encode other labels as 0, 1, 2, ... Found {array.dtype}.")
     if array.ndim == 2 and array.shape[1] == 1:
@@ -47,7 +51,7 @@ def numbers_of(name: str, values: Any) -> np.ndarray:
 
 def members_of(group: Any) -> Any:
     if is_tensor(group):
-        group = group.detach().cpu().numpy()
+        group = _dense("group", group).cpu().numpy()
     if isinstance(group, np.ndarray) and group.ndim == 2:  # one row of labels per point: intersections of groups
         return [tuple(row) for row in group.tolist()]
     if not isinstance(group, (np.ndarray, list, tuple)):

@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from tiltmeter.record import Trajectory
-from tiltmeter.record.directory.atomic_files import write_atomically
+from tiltmeter.record.directory.atomic_files import write_atomically, written_aside
 from tiltmeter.shown_text import visible
 
 
@@ -113,9 +113,9 @@ def to_parquet(run: Trajectory, path: str | os.PathLike[str]) -> Path:
         raise ImportError("`to_parquet` needs pyarrow: pip install 'tiltmeter[export]'.") from None
     columns = pa.Table.from_pandas(table, preserve_index=False)
     about = json.dumps({"clock": run.clock, "origin": run.origin.to_json()})
-    pq.write_table(
-        columns.replace_schema_metadata({**(columns.schema.metadata or {}), b"tiltmeter": about.encode()}), place
-    )
+    columns = columns.replace_schema_metadata({**(columns.schema.metadata or {}), b"tiltmeter": about.encode()})
+    with written_aside(place) as aside:
+        pq.write_table(columns, aside)
     return place
 
 

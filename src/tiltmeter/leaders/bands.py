@@ -91,25 +91,36 @@ def bootstrap_weights(sizes: Sequence[int], draws: int, rng: np.random.Generator
     The same weights are used for every evaluation and curve. This keeps the correlation between looks at the same
     points, which makes a band over all evaluations narrow. Of many points (2^17) each counts
     double or nothing, independently of the others (Owen and Eckles, 2012): the mean and the variance of the weights are
-    the same, rows sum to the size up to a relative error of size^(-1/2), and a weight takes one random bit."""
+    the same, rows sum to the size up to a relative error of size^(-1/2), and a weight takes one random bit. Each block
+    of them overwrites the one before: use it before the next is asked for."""
     many = sum(sizes) >= MANY
     rows = ROWS if many else int(np.clip(BLOCK // max(sum(sizes), 1), 8, 256))
+    # Fresh memory for every block takes longer than the weights themselves.
+    rooms = [np.empty((rows, -(-size // 8), 8), dtype=np.float32) for size in sizes] if many else []
     for start in range(0, draws, rows):
         count = min(rows, draws - start)
-        yield [(_doubled if many else _drawn)(size, count, rng) for size in sizes]
+        if many:
+            yield [_doubled(size, room[:count], rng) for size, room in zip(sizes, rooms, strict=True)]
+        else:
+            yield [_drawn(size, count, rng) for size in sizes]
 
 
-def _doubled(size: int, count: int, rng: np.random.Generator) -> np.ndarray:
-    """0 or 2 for each point, by one random bit.
+#: The eight weights that a byte stands for.
+_OF_BYTE = np.unpackbits(np.arange(256, dtype=np.uint8)[:, None], axis=1).astype(np.float32) * np.float32(2.0)
 
-    >>> weights = _doubled(4, 2, np.random.default_rng(0))
+
+def _doubled(size: int, room: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """0 or 2 for each point, by one random bit, written to `room`, of shape (draws, bytes, 8).
+
+    >>> weights = _doubled(4, np.empty((2, 1, 8), np.float32), np.random.default_rng(0))
     >>> weights.shape, sorted({*weights.ravel().tolist()})
     ((2, 4), [0.0, 2.0])
     """
-    bits = np.frombuffer(rng.bytes(count * -(-size // 8)), dtype=np.uint8).reshape(count, -1)
-    weights = np.unpackbits(bits, axis=1, count=size).astype(np.float32)
-    weights *= 2.0
-    return weights
+    count, length, _ = room.shape
+    bits = np.frombuffer(rng.bytes(count * length), dtype=np.uint8).reshape(count, length)
+    # Every byte is in the table; any mode but the default writes without a copy.
+    np.take(_OF_BYTE, bits, axis=0, out=room, mode="clip")
+    return room.reshape(count, 8 * length)[:, :size]
 
 
 def _drawn(size: int, count: int, rng: np.random.Generator) -> np.ndarray:

@@ -19,6 +19,7 @@ from tiltmeter.leaders.points import (
     PointCurve,
     against_all,
     diverged_at,
+    few_held_out,
     held_out_facts,
     kept_points,
     pairs,
@@ -34,6 +35,7 @@ Basis = Literal["points", "standard errors", "seeds", "values", "forecast", "exa
 Scope = Literal["run", "runs", "recipe"]
 #: From this many groups on, each is compared with the mean of all instead of with every other group.
 MANY = 6
+TOO_FEW = f"it is not judged, with fewer than {FEWEST} such points"
 #: Groups with fewer points than this are tested, with a note that they are small.
 FEW = 50
 
@@ -191,12 +193,24 @@ def _of_curves(
         else:
             gap = values[0] @ contrasts.T
             found[name] = Band(gap, gap - resolution(curve), gap + resolution(curve))
+        few = few_held_out(trajectory) & set(groups)
+        reasons.update({f"{name} of {_named(group)}": TOO_FEW for group in groups if group in few})
+        if name in found:
+            found[name] = _silent(found[name], np.abs(contrasts) @ np.array([group in few for group in groups]) > 0)
     scope: Scope = "recipe" if seeds >= FEWEST_SEEDS or basis == "seeds" else "runs" if seeds > 1 else "run"
+    few_named = [_named(group) for group in groups if group in few]
     notes: tuple[str, ...] = ()
+    if few_named:
+        notes = (f"Not judged, with fewer than {FEWEST} held-out points: {', '.join(few_named)}",)
     if basis == "standard errors":
-        notes = ("No points were kept: limits come from standard errors with Bonferroni's correction, which is wider",)
+        notes += ("No points were kept: limits come from standard errors with Bonferroni's correction, which is wider",)
     differences = _differences(trajectory, found, labels, times)
     return Judgement(differences, level, scope, basis, max(shape["time"] for shape in shapes), reasons, notes)
+
+
+def _silent(band: Band, contrasts: np.ndarray) -> Band:
+    """A band without limits of these contrasts."""
+    return replace(band, **{side: np.where(contrasts, np.nan, getattr(band, side)) for side in ("lower", "upper")})
 
 
 def _differences(
@@ -260,8 +274,7 @@ def _small(kept: KeptPoints, chosen: Sequence[PointCurve]) -> tuple[dict[str, st
         counts = curve.counts(kept.codes, len(kept.groups))
         for group, count, judged in zip(kept.groups, counts, curve.judged(kept.codes, len(kept.groups)), strict=True):
             if not judged:
-                need = f"fewer than {FEWEST} such points"
-                reasons[f"{curve.name} of {_named(group)}"] = f"it is not judged, with {need}"
+                reasons[f"{curve.name} of {_named(group)}"] = TOO_FEW
             elif count < FEW:
                 few[_named(group)] = min(int(count), few.get(_named(group), FEW))
     told = ", ".join(f"{group} has {count}" for group, count in few.items())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
 
 #: A group with fewer points than this in the mean of a curve, or in the denominator of a rate, is not tested.
@@ -232,3 +234,17 @@ def held_out_facts(trajectory: Trajectory) -> Mapping[str, Any]:
     problem: Any = trajectory.origin.problem
     found = problem.get("held_out") if isinstance(problem, Mapping) and trajectory.origin.measured else None
     return found if isinstance(found, Mapping) else {}
+
+
+def few_held_out(trajectory: Trajectory) -> set[Hashable]:
+    """The groups with fewer held-out points than are tested, as far as the origin of a run or forecast says."""
+    problem: Any = trajectory.origin.problem
+    facts = problem.get("held_out") if isinstance(problem, Mapping) else None
+    sizes = facts.get("sizes") if isinstance(facts, Mapping) else None
+    few: set[Hashable] = set()
+    for pair in sizes if isinstance(sizes, list) else ():
+        # What stands in a file may be anything.
+        if isinstance(pair, list) and len(pair) == 2 and isinstance(pair[1], (int, float)) and pair[1] < FEWEST:
+            with suppress(ValueError, TypeError, KeyError):
+                few.add(label_from_json(pair[0]))
+    return few

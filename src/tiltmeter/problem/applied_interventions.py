@@ -20,7 +20,8 @@ def refuse_interventions(sgd: object, function: str, group_interventions: bool =
 
     `group_interventions`: whether it applies interventions of groups that see losses.
     """
-    if not hasattr(sgd, "lr"):
+    # Other optimisers of the theory pass; a Recipe has a learning rate too, but no initial weights.
+    if not hasattr(sgd, "lr") or not hasattr(sgd, "start"):
         raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
     for law in sgd.interventions if isinstance(sgd, SGD) else ():
         if isinstance(law, GroupIntervention) and (law.constant or (group_interventions and not law.sees_gram)):

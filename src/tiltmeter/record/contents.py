@@ -148,6 +148,13 @@ class Contents:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
+        self.clear()
+
+    def clear(self) -> None:
+        """Forget everything."""
+        #: Of a directory: the number of lines read, the number of their last writer, and the lines that do not count.
+        self.lines, self.writer = 0, 0
+        self.dropped: frozenset[int] = frozenset()
         self.columns: dict[str, Column] = {}
         self.points: dict[str, PointColumn] = {}
         self.point_files: set[str] = set()

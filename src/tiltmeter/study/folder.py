@@ -122,5 +122,5 @@ class Failure(NotebookText):
     def read(cls, path: Path) -> Failure:
         try:
             return cls(**json.loads(path.read_text(encoding="utf-8")))
-        except (ValueError, TypeError):
+        except (ValueError, TypeError, RecursionError):
             raise ValueError(f"{path} should say why a cell failed. Found something else: remove it.") from None

@@ -6,10 +6,12 @@ import hashlib
 import importlib
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.machinery import PathFinder
 from pathlib import Path
 from typing import Any
+
+from tiltmeter.shown_text import quoted
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,18 @@ class FunctionReference:
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Any) -> FunctionReference:
+        """The reference that `to_json` gave; a ValueError for anything else."""
+        names = [field.name for field in fields(cls)]
+        if not isinstance(value, dict) or set(value) - set(names):
+            raise ValueError(f"`cell` should name a function. Found {quoted(value)}.")
+        for name in names:
+            optional = name == "folder" and value.get(name) is None
+            if not optional and not isinstance(value.get(name), str):
+                raise ValueError(f"`cell` should name a function. Found {name} = {quoted(value.get(name))}.")
+        return cls(**value)
 
 
 def _file(module: str) -> Path | None:

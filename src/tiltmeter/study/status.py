@@ -157,5 +157,5 @@ def _maker(places: Places, key: str) -> str | None:
     try:
         said = json.loads((places.result(key) / CELL).read_bytes())
         return str(said["fingerprint"])
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None

@@ -14,11 +14,11 @@ from typing import Any
 import xarray as xr
 
 from tiltmeter.record import Trajectory, load
-from tiltmeter.shown_text import NotebookText, quoted
+from tiltmeter.shown_text import NotebookText, quoted, shortened
 from tiltmeter.study.compute import Task
 from tiltmeter.study.drive import FailFast, drive
 from tiltmeter.study.engine import Engine, OnDask, OnExecutor, OnSlots
-from tiltmeter.study.folder import CELLS, FAILED, Failure, Places, read_study, write_study
+from tiltmeter.study.folder import CELLS, FAILED, STUDY, Failure, Places, read_study, write_study
 from tiltmeter.study.function_reference import FunctionReference
 from tiltmeter.study.grid import (
     Cell,
@@ -95,7 +95,11 @@ class Study(NotebookText):
         said = read_study(Path(folder))
         factors = None if said["cells"] is not None else said["factors"]
         settings = {name: said[name] for name in ("seeds", "cells", "fraction", "version", "tries", "limit")}
-        return cls(FunctionReference(**said["cell"]), factors, to=folder, **settings)
+        try:
+            return cls(FunctionReference.from_json(said["cell"]), factors, to=folder, **settings)
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
+            fact = shortened(str(error)).rstrip(".")
+            raise ValueError(f"{Path(folder) / STUDY} is not a study that can be read: {fact}.") from None
 
     def __str__(self) -> str:
         """What it varies, how many cells that makes, and how many are done."""

@@ -153,6 +153,8 @@ def _difference(q: float, rate: float, t: np.ndarray) -> np.ndarray:
 
 
 def _plain_numbers(problem: Mixture, sgd: SGD) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    if not isinstance(sgd, SGD):
+        raise TypeError(f"`sgd` should be an SGD(lr=...). Found {type(sgd).__name__}.")
     if sgd.interventions:
         names = ", ".join(type(law).__name__ for law in sgd.interventions)
         raise ValueError(f"`closed_form` is for plain SGD. Found {names}: use `predict`.")

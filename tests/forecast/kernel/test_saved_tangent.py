@@ -130,7 +130,7 @@ def spoil(folder, how):
     elif how == "edited description":
         file.write_text(file.read_text().replace('"positive": 1.0', '"positive": 2.0'))
     elif how == "newer":
-        changed(folder, format=2)
+        changed(folder, format=3)
     elif how == "strange version":
         changed(folder, format="one")
     elif how == "no part":
@@ -150,7 +150,17 @@ def spoil(folder, how):
     elif how == "shape of a kernel":
         write_array(folder / "cross.npy", np.zeros((3, 3)))
     elif how == "not finite":
-        write_array(folder / "kernel.npy", np.full((60, 60), np.nan))
+        checksums = json.loads(file.read_text())["checksums"]
+        checksum = write_array(folder / "kernel.npy", np.full((60, 60), np.nan))
+        changed(folder, checksums={**checksums, "kernel.npy": checksum})
+    elif how == "no checksums":
+        changed(folder, checksums={})
+    elif how == "earlier":
+        changed(folder, format=1)
+    elif how == "another number":
+        kernel = np.load(folder / "cross.npy")
+        kernel[3, 5] *= 1 + 1e-9
+        write_array(folder / "cross.npy", kernel)
     elif how == "pickle":
         (folder / "kernel.npy").write_bytes(pickle.dumps(np.zeros((60, 60))))
     elif how == "objects":
@@ -179,8 +189,8 @@ def spoil(folder, how):
     [
         ("torn description", "tangent.json is damaged: "),
         ("edited description", "tangent.json is damaged: its checksum does not match or is missing."),
-        ("newer", "tangent.json should have format 1. Found format 2. Upgrade tiltmeter to read it."),
-        ("strange version", "should have format 1. Found format 'one'. Make it anew with `tm.tangent`."),
+        ("newer", "tangent.json should have format 2. Found format 3. Upgrade tiltmeter to read it."),
+        ("strange version", "should have format 2. Found format 'one'. Make it anew with `tm.tangent`."),
         ("no part", "is no Tangent that can be read: 'held_out_first' is missing in tangent.json."),
         ("name of a file", "is not the name of a file of points."),
         ("type", "'object' is not a type of numbers."),
@@ -190,6 +200,9 @@ def spoil(folder, how):
         ("torn kernel", "kernels/kernel.npy cannot be read: it does not have the 28800 bytes of float64"),
         ("shape of a kernel", r"kernels/cross.npy holds float64 of shape \(3, 3\) where float64 of shape"),
         ("not finite", "kernel.npy should be finite."),
+        ("no checksums", "is no Tangent that can be read: 'kernel.npy' is missing in tangent.json."),
+        ("earlier", "should have format 2. Found format 1. Make it anew with `tm.tangent`."),
+        ("another number", "kernels/cross.npy cannot be read: its checksum does not match: it was changed after"),
         ("pickle", "kernels/kernel.npy cannot be read: it does not begin like a NumPy file."),
         ("objects", "points/held_out_first.npy cannot be read: it holds objects, and nothing is ever unpickled."),
         ("other points", "points/sample_first.npy cannot be read: its checksum does not match"),
@@ -205,6 +218,35 @@ def test_a_folder_that_is_damaged_is_refused_in_a_sentence(folder, how, sentence
     with pytest.raises((ValueError, FileNotFoundError), match=sentence) as caught:
         tm.results.load_tangent(folder)
     assert str(caught.value).count("\n") == 0
+
+
+@pytest.mark.parametrize("count", [60, pytest.param(700, marks=pytest.mark.slow)])
+def test_a_damaged_tangent_never_gives_another_forecast(made, saved, tmp_path, count):
+    """One bit flipped, a piece cut off or a byte repeated, anywhere in any file."""
+    rng, recipe = np.random.default_rng(count), RECIPES["plain"]
+    right = made.forecast(recipe)
+    names = sorted(path.relative_to(saved) for path in saved.rglob("*") if path.is_file())
+    refusals = []
+    for _ in range(count):
+        name = names[rng.integers(len(names))]
+        whole = (saved / name).read_bytes()
+        data, place = bytearray(whole), int(rng.integers(len(whole)))
+        how = rng.integers(4)
+        if how < 2:
+            data[place] ^= 1 << int(rng.integers(8))
+        elif how == 2:
+            del data[place:]
+        else:
+            data.insert(place, data[place])
+        try:
+            (saved / name).write_bytes(data)
+            assert tm.results.load_tangent(saved).forecast(recipe) == right
+        except ValueError as error:
+            refusals.append(str(error))
+        finally:
+            (saved / name).write_bytes(whole)
+    assert len(refusals) > 0.9 * count
+    assert not [sentence for sentence in refusals if "\n" in sentence]
 
 
 def test_a_tangent_without_all_its_points_keeps_the_correction_of_the_sample(made, folder):

@@ -1,5 +1,6 @@
 """Many points take faster draws and permutations in bags: the same limits, and the same rate of false claims."""
 
+import time
 from importlib import import_module
 
 import numpy as np
@@ -12,6 +13,9 @@ from tiltmeter.leaders import bands as module
 from tiltmeter.leaders.bands import bands
 from tiltmeter.leaders.points import PointCurve
 from tiltmeter.record import Origin
+
+#: By its name: as an attribute, `calibration` is the function.
+calibration = import_module("tiltmeter.fairness.calibration")
 
 
 def curves(points, seed, shift=0.0):
@@ -89,3 +93,25 @@ def test_calibration_by_chance_by_formula(monkeypatch):
     for one, other in zip(usual.groups, fast.groups, strict=True):
         assert one.error == other.error
         np.testing.assert_allclose([one.chance, one.limit], [other.chance, other.limit], rtol=0.06)
+
+
+def kept_run(points, groups):
+    rng = np.random.default_rng(0)
+    codes = rng.integers(groups, size=points)
+    coords = {"time": np.arange(1, 6), "group": ("point", np.array([f"g{code}" for code in range(groups)])[codes])}
+    arrays = {"loss": rng.exponential(size=(5, points)).astype("float32"), "wrong": rng.random((5, points)) < 0.3}
+    kept = {name: xr.DataArray(part, dims=("time", "point"), coords=coords) for name, part in arrays.items()}
+    means = {
+        name: kept[place].astype(float).groupby("group").mean("point")
+        for name, place in (("loss", "loss"), ("error", "wrong"))
+    }
+    return tm.Trajectory(means, "step", Origin("training"), points=kept)
+
+
+@pytest.mark.slow
+def test_verdicts_of_two_hundred_groups_in_two_seconds_of_a_processor():
+    tm.leaders(kept_run(500, 2))
+    run = kept_run(20_000, 200)
+    begun = time.process_time()
+    tm.leaders(run)
+    assert time.process_time() - begun < 2

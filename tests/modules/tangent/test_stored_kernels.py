@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -87,6 +88,39 @@ def test_what_is_there_is_not_computed_again(small_blocks, tmp_path, monkeypatch
     begun.clear()
     stored(model, x, held_out, tmp_path)
     assert not begun
+
+
+def test_what_was_changed_since_is_not_used(small_blocks, tmp_path, monkeypatch):
+    model, (x, held_out) = network(), points()
+    join = stored_kernels._join
+    monkeypatch.setattr(stored_kernels, "_join", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        stored(model, x, held_out, tmp_path)
+    monkeypatch.setattr(stored_kernels, "_join", join)
+    names = [path.name for path in tmp_path.iterdir() if path.name.startswith(("rows", "held-out"))]
+    assert len(names) == 6
+    refusal = "cannot be read: its checksum does not match: it was changed after it was written"
+    for name in names:
+        with flipped(tmp_path / name), pytest.raises(ValueError, match=f"{name} {refusal}"):
+            stored(model, x, held_out, tmp_path)
+    stored(model, x, held_out, tmp_path)
+    for name in ("kernel.npy", "cross.npy"):
+        with flipped(tmp_path / name), pytest.raises(ValueError, match=f"{name} {refusal}"):
+            stored(model, x, held_out, tmp_path)
+    with flipped(tmp_path / "kernels.json"), pytest.raises(ValueError, match=r"kernels.json should be what `tangent`"):
+        stored(model, x, held_out, tmp_path)
+    assert stored(model, x, held_out, tmp_path)[0].tobytes() == kernels(model, x, held_out)[0].tobytes()
+
+
+@contextmanager
+def flipped(path):
+    """The file with one bit of its end changed, for a while."""
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-9] + bytes([whole[-9] ^ 1]) + whole[-8:])
+    try:
+        yield
+    finally:
+        path.write_bytes(whole)
 
 
 def test_another_network_or_a_folder_with_other_files_is_refused(tmp_path):

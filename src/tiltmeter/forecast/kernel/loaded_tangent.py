@@ -92,7 +92,8 @@ def _tangent(place: Path, said: Mapping[str, Any]) -> Tangent:
     side = points["held_out_first"].shape[1] if outputs == "full" else 1
     rows, held_out_rows = (side * len(points[name]) for name in ("sample_label", "held_out_label"))
     kind = str(number_type(said["kernels"]))
-    kernel = map_array(place / KERNEL, kind, (rows, rows))
+    checksums = said["checksums"]
+    kernel = map_array(place / KERNEL, kind, (rows, rows), checksums[KERNEL])
     if not np.isfinite(kernel.diagonal()).all():
         raise ValueError(f"{KERNEL} should be finite")
     return Tangent(
@@ -110,7 +111,7 @@ def _tangent(place: Path, said: Mapping[str, Any]) -> Tangent:
         stands_for=points["sample_stands_for"],
         sizes=sizes,
         kernel=kernel,
-        cross=map_array(place / CROSS, kind, (held_out_rows, rows)),
+        cross=map_array(place / CROSS, kind, (held_out_rows, rows), checksums[CROSS]),
         start_sample=points["sample_first"],
         start_held_out=points["held_out_first"],
         outputs=outputs,

@@ -28,6 +28,7 @@ from tiltmeter.forecast.kernel.tangent import Outputs, Tangent, number_type_of
 from tiltmeter.modules.forward import Read, bare, describe
 from tiltmeter.modules.tangent.gradient import check_statistics
 from tiltmeter.modules.tangent.kernel import initial_scores
+from tiltmeter.modules.tangent.stored_kernels import stored_checksums
 from tiltmeter.modules.untouched import deep_copy
 from tiltmeter.progress import Progress
 
@@ -120,5 +121,5 @@ def tangent(
         weights=chosen,
     )
     if to is not None:
-        describe_tangent(found, Path(to))
+        describe_tangent(found, Path(to), stored_checksums(Path(to)))
     return found

@@ -2,13 +2,13 @@
 
 `kernel.npy` and `cross.npy` are the files that `tangent(to=)` writes; they are memory-mapped. `points/` has a few
 numbers of every point: label, group, outputs before training. `tangent.json` comes last: it has everything else, and
-the checksums of the files in `points/`. Inputs and weights are not stored.
+the checksums of all other files. Inputs and weights are not stored.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -35,13 +35,15 @@ ROWS = 1024
 def save_tangent(tangent: Tangent, path: str | os.PathLike[str]) -> None:
     """Write a Tangent as a new folder: completely, or not at all."""
     with new_directory(Path(path)) as place:
-        for name, values in ((KERNEL, tangent.kernel), (CROSS, tangent.cross)):
-            write_array_rows(place / name, values.shape, values.dtype, _strips(values))
-        describe_tangent(tangent, place)
+        checksums = {
+            name: write_array_rows(place / name, values.shape, values.dtype, _strips(values))
+            for name, values in ((KERNEL, tangent.kernel), (CROSS, tangent.cross))
+        }
+        describe_tangent(tangent, place, checksums)
 
 
-def describe_tangent(tangent: Tangent, place: Path) -> None:
-    """Write what a folder of kernels lacks to be a Tangent."""
+def describe_tangent(tangent: Tangent, place: Path, checksums: Mapping[str, int]) -> None:
+    """Write what a folder of kernels lacks to be a Tangent; `checksums` are those of its kernels."""
     at_sample, at_held_out = tangent.radial()
     arrays = {
         "sample_label": tangent.sample.y,
@@ -69,6 +71,7 @@ def describe_tangent(tangent: Tangent, place: Path) -> None:
         "held_out": plain_json(tangent.held_out_described),
         "probabilities": _probabilities(tangent),
         "kernels": str(tangent.kernel.dtype),
+        "checksums": dict(checksums),
     }
     try:
         (place / POINTS).mkdir(exist_ok=True)

@@ -1,8 +1,9 @@
 """stored_kernels: kernels in files, strip by strip, for samples whose kernel does not fit in memory.
 
 A strip is what some consecutive points of the sample have to do with all later ones and with the held-out points. It is
-written aside and renamed, so one that is there is whole, and a run that was killed goes on with the others. When all
-are there, they are joined into `kernel.npy` and `cross.npy`, which are memory-mapped.
+written aside and renamed, and a file with its checksums comes last, so one that has it is whole, and a run that was
+killed goes on with the others. When all are there, they are joined into `kernel.npy` and `cross.npy`, which are
+memory-mapped; then `kernels.json` gets their checksums. What was changed since it was written is refused.
 """
 
 from __future__ import annotations
@@ -27,12 +28,22 @@ from tiltmeter.modules.tangent.kernel_blocks import Tell, block_size, strip
 from tiltmeter.modules.tangent.memory import check_stored_memory
 from tiltmeter.modules.tangent.plan import Plan, StrayLayer, make_plan
 from tiltmeter.modules.untouched import deep_copy, untouched
-from tiltmeter.record.directory.atomic_files import explained, write_array, write_array_rows, write_json
+from tiltmeter.record.directory.atomic_files import (
+    explained,
+    file_is_intact,
+    map_array,
+    read_file,
+    write_array,
+    write_array_rows,
+    write_sealed_json,
+)
 from tiltmeter.record.directory.lock import Lock
 
 #: Numbers in one strip, at most, so that several of them fit in memory: 128 MiB.
 STRIP = 2**24
 DESCRIPTION, LOCK, KERNEL, CROSS = "kernels.json", "writer.lock", "kernel.npy", "cross.npy"
+#: How the files of a strip begin, and what numbers they and the kernels hold.
+ROWS, SEEN, NUMBERS = "rows", "held-out", "float64"
 
 
 def stored_kernels(
@@ -59,7 +70,7 @@ def stored_kernels(
         size = _claim(place, _identity(model, x, other, outputs, read), block_size(plan))
         lock = Lock(place / LOCK)
         try:
-            while not _joined(place):
+            while not stored_checksums(place):
                 edges = strip_edges(plan, len(x), len(other), size)
                 stray = _fill(Strips(plan, x, other, str(place), size), edges, executor, tell, lock)
                 if stray is None:
@@ -74,7 +85,11 @@ def stored_kernels(
             raise explained(error, f"Kernels could not be written to {place}: ", kept) from None
         finally:
             lock.release()
-    kernel, cross = (_mapped(place / name) for name in (KERNEL, CROSS))
+    side, checksums = (1 if plan.trace else plan.outputs), stored_checksums(place)
+    kernel, cross = (
+        map_array(place / name, NUMBERS, (side * len(points), side * len(x)), checksums[name])
+        for name, points in ((KERNEL, x), (CROSS, other))
+    )
     check_moves([kernel.diagonal()], plan)
     return (kernel, cross), plan
 
@@ -100,9 +115,9 @@ class Strips:
                 rows, seen = strip(own, self.x, self.other, first, last, self.size)
         except StrayLayer as stray:
             return own.layers[stray.layer]
-        write_array(folder / f"held-out-{first:09d}.npy", seen)
+        checksums = {name: write_array(_part(folder, name, first), part) for name, part in ((SEEN, seen), (ROWS, rows))}
         # Last, because it says that the strip is complete.
-        write_array(folder / f"rows-{first:09d}.npy", rows)
+        write_sealed_json(_strip_file(folder, first), checksums)
         return None
 
 
@@ -147,51 +162,86 @@ def _computed(
             one.cancel()
 
 
-def _mapped(path: Path) -> np.ndarray:
-    """The array in a file, read when it is used; a plain array, so that results of it are in memory."""
-    return np.asarray(np.load(path, mmap_mode="r", allow_pickle=False))
+def _part(place: Path, name: str, first: int) -> Path:
+    return place / f"{name}-{first:09d}.npy"
+
+
+def _strip_file(place: Path, first: int) -> Path:
+    return place / f"strip-{first:09d}.json"
 
 
 def _there(place: Path, first: int) -> bool:
-    return (place / f"rows-{first:09d}.npy").exists()
+    return _strip_file(place, first).exists()
 
 
-def _joined(place: Path) -> bool:
-    return (place / KERNEL).exists()
+def stored_checksums(place: Path) -> dict[str, int]:
+    """The checksums of both kernels in a folder; nothing if they are not yet complete."""
+    checksums: dict[str, int] = _read_sealed(place / DESCRIPTION).get("checksums", {})
+    return checksums
+
+
+def _read_sealed(path: Path) -> dict[str, Any]:
+    """A small file as it was written; those of format 1 had no checksum."""
+    text = read_file(path)
+    try:
+        held: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        held = None
+    if not isinstance(held, dict) or not (file_is_intact(text) or held.get("format") == 1):
+        raise ValueError(f"{path} should be what `tangent` wrote. Found something else: remove the folder.")
+    return held
 
 
 def _join(plan: Plan, edges: Sequence[int], others: int, place: Path) -> None:
     """Both triangles from the strips, row by row; strips go when the whole is there."""
     side = 1 if plan.trace else plan.outputs
     starts, points = edges[:-1], edges[-1]
-    kind = np.dtype(np.float64)
+    checksums = {first: _read_sealed(_strip_file(place, first)) for first in starts}
 
-    def opened(name: str, first: int) -> np.ndarray:
-        return _mapped(place / f"{name}-{first:09d}.npy")
+    def opened(name: str) -> list[np.ndarray]:
+        shapes = {
+            first: ((last - first) * side, (points - first) * side)
+            if name == ROWS
+            else (others * side, (last - first) * side)
+            for first, last in pairwise(edges)
+        }
+        return [
+            map_array(_part(place, name, first), NUMBERS, shape, checksums[first].get(name, -1))
+            for first, shape in shapes.items()
+        ]
+
+    upper, whole = opened(ROWS), opened(SEEN)
 
     def kernel_rows() -> Iterator[np.ndarray]:
         for number, first in enumerate(starts):
             width = (edges[number + 1] - first) * side
             before = [
-                opened("rows", start)[:, (first - start) * side : (first - start) * side + width].T
-                for start in starts[:number]
+                upper[earlier][:, (first - start) * side : (first - start) * side + width].T
+                for earlier, start in enumerate(starts[:number])
             ]
-            yield np.concatenate([*before, opened("rows", first)], axis=1)
+            yield np.concatenate([*before, upper[number]], axis=1)
 
     def cross_rows() -> Iterator[np.ndarray]:
-        whole = [opened("held-out", first) for first in starts]
         step = max(1, STRIP // max(1, points * side))
         for row in range(0, others * side, step):
             yield np.concatenate([part[row : row + step] for part in whole], axis=1)
 
-    write_array_rows(place / CROSS, (others * side, points * side), kind, cross_rows())
-    write_array_rows(place / KERNEL, (points * side, points * side), kind, kernel_rows())
+    columns, kind = points * side, np.dtype(NUMBERS)
+    joined = {
+        CROSS: write_array_rows(place / CROSS, (others * side, columns), kind, cross_rows()),
+        KERNEL: write_array_rows(place / KERNEL, (columns, columns), kind, kernel_rows()),
+    }
+    held = _read_sealed(place / DESCRIPTION)
+    held.pop("crc", None)
+    write_sealed_json(place / DESCRIPTION, {**held, "checksums": joined})
     _discard(place)
 
 
 def _discard(place: Path) -> None:
-    for path in [*place.glob("rows-*.npy"), *place.glob("held-out-*.npy")]:
-        path.unlink()
+    # The file that says that a strip is complete goes first, so that no strip seems complete that is not.
+    for pattern in ("strip-*.json", f"{ROWS}-*.npy", f"{SEEN}-*.npy"):
+        for path in place.glob(pattern):
+            path.unlink()
 
 
 def _claim(place: Path, identity: str, size: int) -> int:
@@ -201,9 +251,9 @@ def _claim(place: Path, identity: str, size: int) -> int:
     if not said.exists():
         if any(path.name != LOCK for path in place.iterdir()):
             raise ValueError(f"`to` should be a new folder, or one with kernels. Found other files in {place}.")
-        write_json(said, {"format": 1, "of": identity, "block": size})
+        write_sealed_json(said, {"format": 2, "of": identity, "block": size})
+    held = _read_sealed(said)
     try:
-        held: Any = json.loads(said.read_text(encoding="utf-8"))
         of, block = held["of"], int(held["block"])
     except (ValueError, KeyError, TypeError):
         raise ValueError(f"{said} should be what `tangent` wrote. Found something else: remove the folder.") from None

@@ -26,6 +26,9 @@ from tiltmeter.shown_text import shortened
 
 #: How the names of files end that are being written.
 ASIDE = ".aside"
+#: Bytes of a large file whose checksum is taken at a time.
+PART_BYTES = 2**20
+CHANGED = "its checksum does not match: it was changed after it was written"
 _TAIL = len(b',"crc":"00000000"}\n')
 _LOOSE = re.compile(rb',\s*"crc":\s*"([0-9a-f]{8})"\s*\}\s*')
 
@@ -154,22 +157,30 @@ def write_array(path: Path, values: np.ndarray) -> int:
     return zlib.crc32(buffer.getbuffer())
 
 
-def write_array_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[np.ndarray]) -> None:
-    """Write a NumPy file from consecutive rows, for arrays that do not fit in memory; it appears when it is complete.
+def write_array_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[np.ndarray]) -> int:
+    """Write a NumPy file from consecutive rows, for arrays that do not fit in memory; return its checksum.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder:
-    ...     write_array_rows(Path(folder) / "a.npy", (4, 2), np.dtype(float), (np.full((2, 2), i) for i in range(2)))
+    ...     rows = (np.full((2, 2), i) for i in range(2))
+    ...     _ = write_array_rows(Path(folder) / "a.npy", (4, 2), np.dtype(float), rows)
     ...     np.load(Path(folder) / "a.npy")[:, 0].tolist()
     [0.0, 0.0, 1.0, 1.0]
 
-    Written by plain writes, so that a full disk is an error; through a memory map it would kill the process.
+    It appears when it is complete, written by plain writes, so that a full disk is an error; through a memory map it
+    would kill the process.
     """
     with written_aside(path) as aside, aside.open("wb") as file:
         header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-        np.lib.format.write_array_header_1_0(file, header)
+        beginning = io.BytesIO()
+        np.lib.format.write_array_header_1_0(beginning, header)
+        file.write(beginning.getbuffer())
+        checksum = zlib.crc32(beginning.getbuffer())
         for part in parts:
-            file.write(np.ascontiguousarray(part, dtype=dtype).data)
+            numbers = np.ascontiguousarray(part, dtype=dtype).data
+            file.write(numbers)
+            checksum = zlib.crc32(numbers, checksum)
+    return checksum
 
 
 def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | None = None) -> np.ndarray:
@@ -181,18 +192,25 @@ def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | N
         if checksum is not None:
             file.seek(0)
             if zlib.crc32(values.ravel(order="K").data, zlib.crc32(file.read(here))) != checksum:
-                raise ValueError("its checksum does not match: it was changed after it was written")
+                raise ValueError(CHANGED)
     return values
 
 
-def map_array(path: Path, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
-    """Return the array in a file, read only where it is used; checked like that of `read_array`, but for a checksum.
+def map_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int) -> np.ndarray:
+    """Return the array in a file, checked like that of `read_array`, without ever holding it in memory.
 
     It is a plain array, so that results of it are in memory.
     """
     with _errors_told(path), open_file(path) as file:
         order = _checked_header(file, path, dtype, shape)
-        return np.asarray(np.memmap(file, np.dtype(dtype), "r", file.tell(), shape, order))
+        here = file.tell()
+        file.seek(0)
+        so_far = 0
+        while part := file.read(PART_BYTES):
+            so_far = zlib.crc32(part, so_far)
+        if so_far != checksum:
+            raise ValueError(CHANGED)
+        return np.asarray(np.memmap(file, np.dtype(dtype), "r", here, shape, order))
 
 
 @contextmanager

@@ -69,7 +69,7 @@ def check(path: str | os.PathLike[str]) -> Check:
         problems.append(_fact(error))
     state, end = _state(directory, problems)
     contents = _contents(directory, end, problems)
-    if (directory / CHECKPOINT).exists():
+    if os.path.exists(directory / CHECKPOINT):
         damage = damage_of_archive(directory / CHECKPOINT)
         problems += [] if damage is None else [f"{CHECKPOINT}: {damage}"]
     if len(problems) > SHOWN:

@@ -18,7 +18,7 @@ from tiltmeter.record.directory.atomic_files import ASIDE, explained, remove_lef
 from tiltmeter.record.directory.journal import ARRAYS, CURVES, read, stop, store
 from tiltmeter.record.directory.lines import Lines
 from tiltmeter.record.directory.lock import Lock, busy, live_writer, writer
-from tiltmeter.record.directory.point_records import POINTS, RecordWriter, encode, stored_points
+from tiltmeter.record.directory.point_records import POINTS, RecordWriter, encode, skip_record, stored_points
 from tiltmeter.record.directory.small_files import (
     END,
     LOCK,
@@ -35,6 +35,9 @@ from tiltmeter.record.layout import Layout, Time
 from tiltmeter.record.points import Points
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import quoted
+
+#: Files of points have numbers; those of one writer begin with its own number times this.
+FILES_OF_A_WRITER = 100_000
 
 
 def agree(directory: Path, known: TrajectoryHeader, found: TrajectoryHeader) -> None:
@@ -112,7 +115,9 @@ class Disk:
         directory.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(directory / LOCK)
         try:
-            self._remember(self._continue() if holds_run(directory, resume) else self._begin())
+            contents = self._continue() if holds_run(directory, resume) else self._begin()
+            self._lines_before = contents.lines
+            self._remember(contents)
         except BaseException:
             self._lock.release()
             raise
@@ -139,16 +144,26 @@ class Disk:
         for column in contents.points.values():
             stored_points(column, self._directory).read()
         self._header = known
+        self._lock.at_least(contents.writer + 1)
         remove_left_over(self._directory)
         self._lines = Lines(self._directory / CURVES)
-        self._lines.cut(end)
-        (self._directory / END).unlink(missing_ok=True)
+        try:
+            # Whoever took the run over since it was read has written behind this end.
+            with self._lock.kept():
+                self._lines.cut(end)
+                (self._directory / END).unlink(missing_ok=True)
+                for column in contents.points.values():
+                    skip_record(column, self._directory)
+        except BaseException:
+            self._lines.close()
+            raise
         return contents
 
     def _remember(self, contents: Contents) -> None:
         self.progress: Progress = contents.progress()
         self._points = dict(contents.points)
-        self._next_file = max([int(file.partition(".")[0]) + 1 for file in contents.point_files], default=0)
+        known = [int(file.partition(".")[0]) + 1 for file in contents.point_files]
+        self._next_file = max([self._lock.number * FILES_OF_A_WRITER, *known])
 
     @property
     def mine(self) -> bool:
@@ -167,7 +182,10 @@ class Disk:
         points: Mapping[str, np.ndarray],
     ) -> None:
         start = self._own()
-        stored = {name: store(self._directory, start, slot, array) for slot, (name, array) in enumerate(values.items())}
+        stored = {
+            name: store(self._directory, start, slot, array, self._lock.number)
+            for slot, (name, array) in enumerate(values.items())
+        }
         entry: dict[str, Any] = {"kind": "evaluation", "time": time}
         if fresh:
             entry["layouts"] = {name: layout.to_json() for name, layout in fresh.items()}
@@ -231,6 +249,8 @@ class Disk:
     def _write(self, entry: Mapping[str, Any], start: int) -> None:
         """Write one line at byte `start`; acknowledge it only if the file is still in place."""
         self._known_end = None  # unknown if an interrupt comes
+        if self._lock.number:
+            entry = {**entry, "writer": self._lock.number, "after": self._lines_before}
         self._lines.append(entry, start)
         end = self._lines.end_in_place()
         if end is None or any(records.deleted() for records in self._writers.values()):

@@ -10,12 +10,18 @@ Every line is an object with a `kind`, and ends with its checksum `crc`:
 - `diverged`: `at`, the time of divergence per seed or grid point;
 - `rewind`: `to`, after which every evaluation so far is forgotten (null: all).
 
+Who continues a run has the next number, and every line of it says so: `writer`, and `after`, the number of lines that
+it went on from. The first writer has number 0 and does not say it. A writer that was stopped while another took the run
+over may still write one line when it wakes up: lines of an earlier writer behind those of a later one, or behind the
+line that the later one went on from, do not count.
+
 Values are nested lists, or `{"array": "file.npy", "crc": ...}` for large ones, whose file was complete before the line
 was written.
 """
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from itertools import groupby, pairwise
@@ -28,6 +34,7 @@ import numpy as np
 from tiltmeter.record.contents import Contents, Problem, times_of, usable
 from tiltmeter.record.directory.atomic_files import read_array, write_array
 from tiltmeter.record.directory.lines import PLAIN_LOOK, Block, read_blocks
+from tiltmeter.record.directory.lock import MOST_WRITERS
 from tiltmeter.record.labelled import array_from_json, values_from_json, values_to_json
 from tiltmeter.record.layout import Layout, Time
 from tiltmeter.shown_text import quoted, shortened
@@ -43,12 +50,12 @@ _POINT_FILE = re.compile(r"[0-9]{1,9}\.bin", re.ASCII)
 _CHECKSUM = re.compile(r"[0-9a-f]{8}", re.ASCII)
 
 
-def store(directory: Path, start: int, slot: int, values: np.ndarray) -> Any:
-    """Values as they stand in a line. Large ones are written to a file named after the byte where the line starts:
-    unique among the lines that exist, free again if this one fails."""
+def store(directory: Path, start: int, slot: int, values: np.ndarray, writer: int = 0) -> Any:
+    """Values as they stand in a line. Large ones are written to a file named after the byte where the line starts and
+    the writer: unique among the lines that exist, free again if this one fails, and never that of another writer."""
     if values.size <= INLINE:
         return values_to_json(values)
-    name = f"{start:012d}-{slot}.npy"
+    name = f"{start:012d}-{slot}.npy" if not writer else f"{start:012d}-{writer}-{slot}.npy"
     (directory / ARRAYS).mkdir(exist_ok=True)
     return {"array": name, "crc": f"{write_array(directory / ARRAYS / name, values):08x}"}
 
@@ -65,7 +72,13 @@ def read(directory: Path, problem: Problem) -> tuple[Contents, int]:
 def read_on(contents: Contents, directory: Path, problem: Problem, lines: int = 0, whole: int = 0) -> tuple[int, int]:
     """Add all after the first `lines` lines, which end at byte `whole`; the same two numbers afterwards."""
     for block in read_blocks(directory / CURVES, lines + 1, whole):
-        lines, whole = block.first + len(block.entries) - 1, block.end
+        if not _tell_writers_apart(contents, block):
+            # A later writer went on from before some lines that were already added: all is read again without them.
+            contents.clear()
+            contents.dropped = _overruled(directory)
+            return read_on(contents, directory, problem)
+        contents.lines, whole = block.first + len(block.entries) - 1, block.end
+        lines = contents.lines
         for first, entries in _alike(block):
             if _add_plain_evaluations(contents, entries, first):
                 continue
@@ -81,6 +94,65 @@ def read_on(contents: Contents, directory: Path, problem: Problem, lines: int = 
                 except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
                     problem(number, shortened(str(error)))
     return lines, whole
+
+
+class _Dropped:
+    """Stands for a line that does not count."""
+
+
+_DROPPED = _Dropped()
+
+
+def _tell_writers_apart(contents: Contents, block: Block) -> bool:
+    """Take the writers out of a block, and lines that do not count; False if lines before the block do not count."""
+    entries = block.entries
+    for place, entry in enumerate(entries):
+        line = block.first + place
+        if line in contents.dropped:
+            entries[place] = _DROPPED
+        elif type(entry) is dict and ("writer" in entry or contents.writer):
+            try:
+                writer, after = _writer(entry, line)
+            except ValueError as error:
+                entries[place] = error
+                continue
+            if writer < contents.writer:
+                entries[place] = _DROPPED
+            elif writer > contents.writer:
+                if after < line - 1 and line - 1 not in contents.dropped:
+                    return False
+                contents.writer = writer
+    return True
+
+
+def _writer(entry: dict[str, Any], line: int) -> tuple[int, int]:
+    """Take the number of its writer out of an entry, and the number of lines that this writer went on from."""
+    writer, after = entry.pop("writer", 0), entry.pop("after", 0)
+    for number, most in ((writer, MOST_WRITERS), (after, line)):
+        if type(number) is not int or not 0 <= number < most:
+            raise ValueError(f"{quoted(number)} is not the number of a writer, or of the lines that it went on from")
+    return writer, after
+
+
+def _overruled(directory: Path) -> frozenset[int]:
+    """The lines behind the one that a later writer went on from, and before its own first line."""
+    begun: list[tuple[int, int]] = []
+    latest = 0
+    for block in read_blocks(directory / CURVES):
+        for line, entry in enumerate(block.entries, block.first):
+            with contextlib.suppress(ValueError):
+                writer, after = _writer(entry, line) if type(entry) is dict else (0, 0)
+                if writer > latest:
+                    latest = writer
+                    begun.append((after, line))
+    lines: set[int] = set()
+    first = float("inf")
+    # From the last writer back: what it did not go on from has no say about earlier lines.
+    for after, line in reversed(begun):
+        if line < first:
+            lines.update(range(after + 1, line))
+            first = after + 1
+    return frozenset(lines)
 
 
 class BadLine(ValueError):
@@ -141,6 +213,8 @@ def _add_plain_evaluations(contents: Contents, entries: list[Any], first: int) -
 
 
 def _add(contents: Contents, directory: Path, entry: Any, number: int) -> None:
+    if entry is _DROPPED:
+        return
     if not isinstance(entry, dict):
         raise ValueError("a line should be an object")
     kind = entry.get("kind")

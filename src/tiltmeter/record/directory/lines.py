@@ -26,7 +26,7 @@ BLOCK_BYTES = 2**14
 #: What the line of an evaluation holds if no curve is new and no points are kept.
 PLAIN_LOOK = {"kind", "time", "values"}
 #: What a line may hold to be written by the faster encoder; of points it holds only places and checksums.
-QUICK = PLAIN_LOOK | {"points"}
+QUICK = PLAIN_LOOK | {"points", "writer", "after"}
 _STRICT = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 

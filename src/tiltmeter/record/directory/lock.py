@@ -125,6 +125,10 @@ PATIENCE = 3600.0
 TIMES_LONGEST = 10.0
 
 
+#: Fewer writers than this, one after another, has any run.
+MOST_WRITERS = 10_000
+
+
 class Lock:
     """Takes the lock when it is made: `BlockingIOError` if a live process holds it; that of a dead one is taken over.
 
@@ -138,6 +142,8 @@ class Lock:
         self._process = Process.this()
         self._patience = patience
         self._beaten = time.monotonic()
+        #: Higher than that of the writer from which the lock was taken over.
+        self.number = 0
         self._take(None)
 
     def _take(self, known: str | None) -> None:
@@ -145,10 +151,34 @@ class Lock:
             holder = live_writer(self._path, by_its_clock=True)
             if holder is not None and _read(self._path).get("token") != known:
                 raise BlockingIOError(busy(self._path, holder))
-            # Overwritten in place and padded, so that a reader without the guard sees either the old or the new owner.
-            said = {**self._process.to_json(), "token": self._token, "patience": self._patience}
-            self._written = json.dumps(said).ljust(512).encode()
-            os.write(descriptor, self._written)
+            if known is None and writer(self._path) is not None:
+                before = _read(self._path).get("number")
+                if not isinstance(before, int) or not 0 <= before < MOST_WRITERS - 1:
+                    before = 0  # nobody wrote this number
+                self.number = max(self.number, before + 1)
+            self._write(descriptor)
+
+    def _write(self, descriptor: int) -> None:
+        # Overwritten in place and padded, so that a reader without the guard sees either the old or the new owner.
+        owner = {**self._process.to_json(), "token": self._token, "patience": self._patience, "number": self.number}
+        self._written = json.dumps(owner).ljust(512).encode()
+        os.write(descriptor, self._written)
+
+    def at_least(self, number: int) -> None:
+        """Have at least this number, and say so in the file; `BlockingIOError` if it names another owner."""
+        if number >= MOST_WRITERS:
+            raise ValueError(f"A run can be continued {MOST_WRITERS - 1:,} times. Found more in {self._path.parent}.")
+        self.number = max(self.number, number)
+        with self.kept() as descriptor:
+            self._write(descriptor)
+
+    @contextlib.contextmanager
+    def kept(self) -> Iterator[int]:
+        """Let nobody take the lock over meanwhile; `BlockingIOError` if somebody has."""
+        with _guard(self._path, create=True) as descriptor:
+            if _read(self._path).get("token") != self._token:
+                raise BlockingIOError(busy(self._path, writer(self._path) or self._process))
+            yield descriptor
 
     @property
     def mine(self) -> bool:

@@ -1,7 +1,7 @@
 """Point records: the arrays of `points/`, one file for each name, one record of fixed length for each evaluation kept.
 
 A record is the values in C order, little-endian; truth values are packed eight to a byte, the first in the highest bit.
-It is written before the line that names it, so a record without a line may be overwritten.
+It is written before the line that names it, so a record without a line may be overwritten by its own writer.
 """
 
 from __future__ import annotations
@@ -73,6 +73,17 @@ class RecordWriter:
 
     def close(self) -> None:
         os.close(self._descriptor)
+
+
+def skip_record(column: PointColumn, directory: Path) -> None:
+    """Leave out the next record: an earlier writer may have been stopped just before it wrote there, and go on.
+
+    The file gets as long as if it were written, so that the next writer leaves out another one.
+    """
+    path, length = directory / POINTS / column.file, max(1, record_bytes(column.layout))
+    if path.exists():
+        column.free = max(column.free, path.stat().st_size // length) + 1
+        os.truncate(path, column.free * length)
 
 
 @dataclass(frozen=True, eq=False)
