@@ -94,7 +94,8 @@ def trained_rows(run: Trajectory) -> list[tuple[str, str]]:
     model = settings.get("model")
     if isinstance(model, dict):
         rows.append(("model", f"{model.get('class')}, {model.get('parameters', 0):,} parameters"))
-    recipe = settings.get("recipe", settings)
+    recorded = settings.get("recipe")
+    recipe = recorded if isinstance(recorded, Mapping) else settings
     for name, value in (
         ("loss", settings.get("loss")),
         ("optimiser", recipe.get("optimiser", recipe.get("optimizer"))),
