@@ -64,7 +64,8 @@ def test_rehearsals_by_budget(budget, copies, promised):
     one = task(tick=20.0 / 140.0)  # a training of one second
     choice = choose(one, budget)
     assert choice.method == tm.methods.Rehearsal(copies)
-    assert choice.seconds == pytest.approx(copies + one.price.timing)  # what the timing took is part of the price
+    ticks = choice.seconds - copies  # what it took to choose is part of the price: the timing and a look at the clock
+    assert one.price.timing <= ticks <= one.price.timing + 3 * 20.0 / 140.0
     assert choice.trainings == pytest.approx(1.4 * choice.seconds)  # of the loop without evaluations
     assert promised in choice.promise
     assert choice.weights == "these initial weights"

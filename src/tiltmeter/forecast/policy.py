@@ -52,26 +52,31 @@ def choose(task: ForecastTask, budget: float | None = None, workers: int = 1) ->
     for, up to five; with the run's own batches one is enough. Else one narrow copy; else the beginning of the training,
     which promises nothing.
     """
+    started = task.clock()
+
+    def chosen(method: Any, why: str = "") -> Choice:
+        """The choice; what it took to choose is part of its price."""
+        return choice_of(task, method, why, task.clock() - started)
+
     linear = Linear()
     if linear.refusal(task) is None:
-        return choice_of(task, linear, "Only a linear head learns: exact.")
+        return chosen(linear, "Only a linear head learns: exact.")
     training = task.price.training
     budget = default_budget(task) if budget is None else checked_budget(budget)
     affordable = int(budget // training) * workers if training > 0 else MOST
     if (refused := Rehearsal(1).refusal(task)) is None and affordable >= 1:
-        return choice_of(task, Rehearsal(1 if task.order_known else min(MOST, affordable)))
+        return chosen(Rehearsal(1 if task.order_known else min(MOST, affordable)))
     twin, needed = twin_for(task), {"a rehearsal": training} if refused is None else {}
     if twin is not None:
         cost = twin.cost(task)
         needed["a narrow copy"] = cost
         if cost <= budget:
-            return choice_of(task, twin)
+            return chosen(twin)
     if refused is not None:
         raise ValueError(refused)
-    steps = _affordable_steps(task, budget - task.price.timing)
-    name = min(needed, key=lambda one: needed[one])
-    why = f"A budget of {needed[name] * 1.05:.2g} s buys {name}, which promises the end."
-    return choice_of(task, Pilot(steps), why)
+    cheapest = min(needed, key=lambda name: needed[name])
+    why = f"A budget of {needed[cheapest] * 1.05:.2g} s buys {cheapest}, which promises the end."
+    return chosen(Pilot(_affordable_steps(task, budget - (task.clock() - started))), why)
 
 
 def _affordable_steps(task: ForecastTask, seconds: float) -> int:
@@ -93,9 +98,9 @@ def checked_budget(budget: Any) -> float:
     return float(budget)
 
 
-def choice_of(task: ForecastTask, method: Any, why: str = "") -> Choice:
-    """A method with its price and its promise, as far as they are known before."""
-    seconds = method.cost(task) + task.price.timing
+def choice_of(task: ForecastTask, method: Any, why: str = "", spent: float = 0.0) -> Choice:
+    """A method with its price and its promise, as far as they are known before; `spent` are seconds already paid."""
+    seconds = method.cost(task) + spent
     loop = task.price.loop
     weights = "any initial weights" if getattr(method, "vary", "order") == "weights" else "these initial weights"
     promise = method.promise(task)

@@ -28,7 +28,7 @@ CHUNK = 256
 class Price(NamedTuple):
     """Seconds of one step, of one evaluation, of the training loop without evaluations, and of all of it.
 
-    `timing` are the seconds that it took to find this out: they are part of what a forecast costs.
+    `timing` are the seconds that it took to find this out.
     """
 
     step: float
