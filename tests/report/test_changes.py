@@ -59,9 +59,9 @@ def test_a_change_of_known_size(plain, better):
     assert -0.41 <= change.change.low <= -0.37  # 30 of 100, give or take 9
     assert -0.23 <= change.change.high <= -0.19
     assert change.left.value == pytest.approx(0.0)
-    assert change.price.startswith("3 points less error overall (")
+    assert change.price.startswith("3 points fewer wrong decisions overall (")
     text = what_would_change(plain, (better,))
-    assert text.startswith("Better leaves 0 points instead of 30 points. 3 points less error overall (")
+    assert text.startswith("Better leaves 0 points instead of 30 points. 3 points fewer wrong decisions overall (")
     assert "It uses the group in training." in text
 
 
@@ -69,7 +69,7 @@ def test_who_pays_is_said(made, plain):
     """30 more of 100 positives in a are found, and 50 of 400 negatives in b are selected: b pays 10 points of error."""
     dear = trained(made.decided([(380, 20, 30, 70), (290, 110, 30, 70)], ["a", "b"]), "dear")
     (change,) = offered(plain, (dear,))
-    assert "10 points more for b" in change.price
+    assert "10 points more in b" in change.price
 
 
 def test_a_change_that_helps_nobody_is_never_offered(made, plain):

@@ -93,12 +93,14 @@ class TestHeadline:
 
     def test_error_may_hide_it_or_say_the_opposite(self, census, made):
         assert first_screen.in_words(census) == (
-            "Of the positive cases, 22 % of women and 43 % of men were found. The error rates point the other way (3.6 % "
-            "for women and 10.0 % for men), since the groups differ to begin with: 3.5 % of women and 14.3 % of men are "
+            "Of the positive cases, 22 % of women and 43 % of men were found. Wrong decisions overall point the other way: "
+            "3.6 % for women and 10.0 % for men. The groups differ to begin with: 3.5 % of women and 14.3 % of men are "
             "positive."
         )
         found = findings(made.decided(APART, ["a", "b"]), "", BENEFIT)
-        assert "The error rates do not show it: 16 % for a and 18 % for b." in first_screen.in_words(found)
+        assert "Wrong decisions overall: 16 % for a and 18 % for b, no clear difference." in first_screen.in_words(
+            found
+        )
 
     def test_the_positive_label_is_named_and_whether_anybody_declared_it(self, made):
         run = made.decided(APART, ["a", "b"])
@@ -128,7 +130,7 @@ class TestFacts:
             f"{100 * abs(limit):.0f}"
             for limit in (census.headline.differences[0].high, census.headline.differences[0].low)
         )
-        assert small == f"between men and women; between {low} and {high} with 95 % confidence"
+        assert small == f"gap between men and women; 95 % range: {low} to {high}"
         assert first_screen._since(census) == ("at step 500", "the last evaluation only")
         assert first_screen._how_sure(census) == ("hardly chance", "but it is one training: another may differ")
         assert first_screen._tried((), []) == ("no change tried", "tiltmeter advise ranks changes before training")
@@ -139,7 +141,7 @@ class TestFacts:
     def test_against_all_together(self, many):
         large, small = first_screen._how_much(many)
         assert large == "51 points"  # 20 % against 1,000 of 1,400: groups under 20 positives do not count
-        assert small.startswith("between all together and x & g; ")
+        assert small.startswith("gap between all together and x & g; ")
 
     def test_every_measure_has_its_verdict(self, census):
         drawn = first_screen.dots(census)

@@ -117,12 +117,12 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float) -> str:
     by_group = other.rates().error - base.rates().error
     most = int(np.nanargmax(by_group))
     more = float(by_group[most])
-    pays = f"; {points(more)} more for {group_name(base.groups[most])}" if more > 0.0005 else ""
+    pays = f", {points(more)} more in {group_name(base.groups[most])}" if more > 0.0005 else ""
     if not change.shown:
-        return f"no clear change of the error overall ({between(change, 1)} points){pays}."
-    word = "more" if change.value > 0 else "less"
+        return f"no clear change of wrong decisions overall ({between(change, 1)} points){pays}."
+    word = "more" if change.value > 0 else "fewer"
     size = change if change.value > 0 else change.times(-1.0)
-    return f"{points(size.value)} {word} error overall ({between(size, 1)}){pays}."
+    return f"{points(size.value)} {word} wrong decisions overall ({between(size, 1)}){pays}."
 
 
 def change_table(found: Findings, others: tuple[Findings, ...]) -> str:

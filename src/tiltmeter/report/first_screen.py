@@ -52,11 +52,10 @@ def _rests_on(found: Findings) -> str:
     judged = found.judged
     if judged.basis in ("exact", "values", "forecast") or not judged.differences:
         return judged.headline.licence
-    runs = "one training" if found.seeds == 1 else f"{found.seeds} trainings"
-    return (
-        f"Judged from {runs}, over {judged.family} at once. In at most {100 * judged.level:g} % of such pages is a "
-        "difference called clear that is only chance."
-    )
+    runs = "One training" if found.seeds == 1 else f"{capital(str(found.seeds))} trainings"
+    moments = "one moment" if judged.evaluations == 1 else f"{judged.evaluations} moments"
+    rate = f"At most one such report in {round(1 / judged.level)} calls something clear that is only chance."
+    return f"{runs}, judged at {moments}. {rate}"
 
 
 def kicker(found: Findings) -> list[str]:
@@ -100,14 +99,14 @@ def _beside_error(found: Findings) -> str:
     values = percents(error.values[first].value, error.values[second].value)
     both = f"{values[0]} for {found.names[first]} and {values[1]} for {found.names[second]}"
     if not error.clear:
-        return f"The error rates do not show it: {both}."
+        return f"Wrong decisions overall: {both}, no clear difference."
     worse, others = error.worse_off(), row.worse_off()
     rates = found.base_rates
     if not worse or not others or worse[0] in others or rates is None:
         return ""
     shares = percents(float(rates[first]), float(rates[second]))
     positive = f"{shares[0]} of {found.names[first]} and {shares[1]} of {found.names[second]} are positive"
-    return f"The error rates point the other way ({both}), since the groups differ to begin with: {positive}."
+    return f"Wrong decisions overall point the other way: {both}. The groups differ to begin with: {positive}."
 
 
 def facts_row(found: Findings, others: tuple[Findings, ...], offers: Sequence[Change]) -> str:
@@ -126,11 +125,10 @@ def _how_much(found: Findings) -> tuple[str, str]:
         return "not clear", f"the gap in {row.term.name} may be up to {size}"
     pair, gap = row.clear[0]
     names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
-    sure = f"{100 * (1 - found.judged.level):g} %"
     size = points(gap.value) if row.term.share else number(gap.value)
-    low, high = between(gap).split(" to ") if row.term.share else (number(gap.low), number(gap.high))
-    span = "" if found.scope == "exact" else f"; between {low} and {high} with {sure} confidence"
-    return size, f"between {names}{span}"
+    span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
+    sure = "" if found.scope == "exact" else f"; {100 * (1 - found.judged.level):g} % range: {span}"
+    return size, f"gap between {names}{sure}"
 
 
 def _since(found: Findings) -> tuple[str, str]:
@@ -180,10 +178,14 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     if not tried:
         return "no change tried", "tiltmeter advise ranks changes before training"
     if not offers:
-        return f"0 of {tried} changes help", "none clearly makes the gap smaller without making every group worse"
+        which = "it does" if tried == 1 else "they do"
+        return (
+            f"0 of {tried} change{'' if tried == 1 else 's'} help",
+            f"{which} not clearly make the gap smaller for anybody",
+        )
     best = offers[0]
-    left = f"leaves {points(abs(best.left.value))}"
-    return f"{len(offers)} of {tried} change{'' if tried == 1 else 's'} help", f"most: {best.name}; it {left}"
+    left = points(abs(best.left.value))
+    return f"{len(offers)} of {tried} change{'' if tried == 1 else 's'} help", f"the best, {best.name}: gap {left}"
 
 
 def reason(found: Findings) -> str:
@@ -197,7 +199,7 @@ def caption(found: Findings) -> str:
     parts = [f"{capital(found.headline.term.meaning)}."]
     if f"{found.headline.term.curve}_se" in found.run:
         of = "cases" if found.seeds == 1 else "cases and trainings"
-        parts.append(f"Shaded: what chance in the held-out {of} leaves open.")
+        parts.append(f"Coloured bands: what chance in the held-out {of} could do.")
     if found.seeds > 1:
         parts.append("Thin: each training.")
     if found.many:
@@ -275,10 +277,12 @@ def _verdict(found: Findings, row: Row) -> str:
         size = points(gap.value) if row.term.share else number(gap.value)
         words = f"{short(group_name(first), 120, PLAIN)} above {short(group_name(second), 120, PLAIN)} by {size}"
         more = len(row.clear) - 1
-        rest = f" and {more} more pair{'s' if more > 1 else ''}" if more and not found.two else ""
+        rest = f" ({more} more pair{'s' if more > 1 else ''} clear)" if more and not found.two else ""
         return f'<b class="tag real">clear</b><span>{escape(words + rest)}</span>'
-    size = points(row.largest) if row.term.share else number(row.largest)
-    return f'<b class="tag none">not clear</b><span>{escape(f"the gap may be up to {size}")}</span>'
+    seen = max((abs(one.value) for one in row.differences if one.known), default=0.0)
+    told = points if row.term.share else number
+    words = f"gap {told(seen)}, could be {told(row.largest)}"
+    return f'<b class="tag none">not clear</b><span>{escape(words)}</span>'
 
 
 def cards(found: Findings, offers: Sequence[Change]) -> str:
@@ -292,9 +296,10 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
         width = min(left / now, 1.0) if now > 0 else 0.0
         uses = "Does not need the group." if one.uses_group == "no" else f"Needs to know the group {one.uses_group}."
         uses = "" if one.uses_group == "not known" else uses
+        effect = f"Gap {points(left).split()[0]} instead of {points(now)}."
         inside.append(
             f'<div class="card"><b>{escape(capital(one.name))}</b>{_bar(width)}'
-            f"<p>{escape(f'Leaves {points(left).split()[0]} of {points(now)}. Price: {one.price} {uses}')}</p></div>"
+            f"<p>{escape(f'{effect} Price: {one.price} {uses}')}</p></div>"
         )
     listing = "".join(inside)
     return f'<section aria-label="Changes"><h2>What would change it</h2><div class="cards">{listing}</div></section>'
