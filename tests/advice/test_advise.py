@@ -83,7 +83,7 @@ def test_an_intervention_is_named_only_where_its_paired_difference_is_clear(rehe
     assert "DFR needs validation groups" in rehearsed.unranked["DFR"]
     assert str(rehearsed).startswith("Balanced clearly serves the worst group better than plain.")
     assert "no clear gain" in str(rehearsed)
-    assert "costs 1 trainings" in str(rehearsed)
+    assert "costs 1 training;" in str(rehearsed)
     assert json.dumps(rehearsed.to_json(), allow_nan=False)
 
 

@@ -29,4 +29,4 @@ def test_code_tests_and_pages_have_one_order():
     for kind in KINDS:
         assert (root / "src/tiltmeter/interventions" / kind / "__init__.py").exists()
         assert list((root / "tests/interventions" / kind).glob("test_*.py"))
-        assert f"\ninterventions-{kind}\n" in (DOCS / "index.md").read_text(encoding="utf-8")
+        assert f"<interventions-{kind}>\n" in (DOCS / "howto.md").read_text(encoding="utf-8")
