@@ -101,12 +101,12 @@ def _judged(found: Findings, one: Change, base: Change, level: float) -> Change:
 
 
 def _helps_nobody(found: Findings, before: Any, after: Any) -> bool:
-    """Whether no group is better off than before in the headline's measure, or all have more error."""
+    """Whether no group is better off than before in the headline's measure."""
     term = found.headline.term
     enough = [place for place in range(len(found.groups)) if found.enough(place)]
     change = (getattr(after, term.curve) - getattr(before, term.curve))[enough]
     gain = change > 0 if term.better == "higher" else change < 0
-    return not bool(np.any(gain)) or bool(np.all((after.error - before.error)[enough] > 0) and not np.any(gain))
+    return not bool(np.any(gain))
 
 
 def price(base: LastEvaluation, other: LastEvaluation, level: float) -> str:
