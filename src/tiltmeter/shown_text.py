@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import reprlib
 import sys
@@ -100,3 +101,29 @@ def numbered(names: Sequence[str]) -> list[str]:
     ['theory', 'training 1', 'training 2']
     """
     return [f"{name} {names[: i + 1].count(name)}" if names.count(name) > 1 else name for i, name in enumerate(names)]
+
+
+def percent(share: float, digits: int | None = None) -> str:
+    """A share in per cent, with one digit below 10 % unless told otherwise.
+
+    >>> percent(0.0347), percent(0.431), percent(1.0), percent(float("nan")), percent(0.1, 1)
+    ('3.5 %', '43 %', '100 %', 'no data', '10.0 %')
+    """
+    if not math.isfinite(share):
+        return "no data"
+    if math.isinf(100 * share):
+        return f"{share:.3g}"  # no share: a damaged file may hold such a number
+    places = (1 if abs(share) < 0.0995 else 0) if digits is None else digits
+    return f"{minus(100 * share, places)} %"
+
+
+def minus(value: float, digits: int) -> str:
+    """A number with so many digits after the point, a true minus sign, and no minus before zero.
+
+    >>> minus(-1.25, 1), minus(-0.01, 1)
+    ('\N{MINUS SIGN}1.2', '0.0')
+    """
+    text = f"{value:.{digits}f}"
+    if float(text) == 0:
+        text = text.replace("-", "")
+    return text.replace("-", "\N{MINUS SIGN}")

@@ -12,7 +12,7 @@ PROBLEM = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5"]
 def test_a_sentence_comes_first(run):
     code, out, _ = run("equilibrium", *PROBLEM, "--loss", "logistic", "--samples", "2", "--ridge", "0.3")
     assert code == 0
-    assert out.splitlines()[0] == "- is wrong 32.4% of the time, + 23.5%."
+    assert out.splitlines()[0] == "- is wrong 32.4 % of the time, + 23.5 %."
     assert "training_loss" in out
 
 

@@ -97,7 +97,7 @@ class TestGlance:
     def test_text_and_html(self):
         text = repr(GroupedData(X, Y, np.where(G == "a", "<a>", "b")))
         assert text.splitlines()[0] == "<GroupedData 200 points of 3, 2 groups, imbalance 3>"
-        assert "75.0%" in text
+        assert "75.0 %" in text
         html = GroupedData(X, Y, np.where(G == "a", "<a>", "b"))._repr_html_()
         assert "&lt;a&gt;" in html
         assert html.count("<tr>") == 3

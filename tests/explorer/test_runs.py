@@ -146,7 +146,7 @@ def test_judgement_is_that_of_the_library(tmp_path):
     )
     assert told["crossings"][0]["time"] == pytest.approx(5.643, abs=1e-3)
     assert [rule["rule"] for rule in told["stopping"]] == ["smallest gap", "best mean", "best worst group"]
-    assert told["stopping_note"] == "Among the evaluations whose mean loss is within 10% of the best."
+    assert told["stopping_note"] == "Among the evaluations whose mean loss is within 10 % of the best."
     assert run_summaries(str(tmp_path), ["theory"])["theory"]["leader"] == "+"
 
 

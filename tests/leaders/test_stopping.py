@@ -42,7 +42,7 @@ def test_at_a_crossing_the_gap_is_smallest():
     assert advice.fairest.time == pytest.approx(11.88, rel=0.05)
     text = str(advice)
     assert "smallest gap" in text
-    assert "within 20%" in text
+    assert "within 20 %" in text
 
 
 GRID = predict(teacher_mixture(("rho", [0.3, 0.6])), SGD(lr=0.1), [0.1, 1.0])

@@ -324,3 +324,27 @@ def test_many_writers_that_overrule_each_other_are_read_at_once(tmp_path, origin
     assert time.process_time() - begun < 5
     with pytest.raises(ValueError, match=r"A run can be continued 9,999 times"):
         Recorder(path, clock="step", origin=origin, resume=True)
+
+
+def test_a_late_write_that_fails_cuts_off_no_line_of_another_writer(tmp_path, origin, monkeypatch):
+    path = tmp_path / "run"
+    late = Recorder(path, clock="step", origin=origin)
+    late.append(0, {"x": 1.0})
+    own = late._place._own
+
+    def stopped():
+        start = own()
+        with taken_over(path, origin) as follower:
+            follower.append(1, {"x": 2.0})
+
+        def full(*_):
+            raise OSError(28, "No space left on device")
+
+        monkeypatch.setattr(os, "write", full)
+        return start
+
+    late._place._own = stopped
+    with pytest.raises(OSError, match="No space left"):
+        late.append(1, {"x": 9.0})
+    monkeypatch.undo()
+    assert load(path)["x"].values.tolist() == [1.0, 2.0]

@@ -55,9 +55,9 @@ def discover(
 
     from tiltmeter.data.any_frame import frame_from_file
     from tiltmeter.discover.discover import discover as search
-    from tiltmeter.discover.group import percent
     from tiltmeter.record import Trajectory, load, save
     from tiltmeter.record.directory.atomic_files import write_atomically
+    from tiltmeter.shown_text import percent
 
     if to is not None and (to.exists() or to.suffix != ".json"):
         raise ValueError(f"`--to` should be a new file that ends in .json. Found {to}.")

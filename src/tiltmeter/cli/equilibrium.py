@@ -23,6 +23,7 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.objective import Objective
 from tiltmeter.record import save as save_run
 from tiltmeter.record.labelled import values_to_json
+from tiltmeter.shown_text import percent
 from tiltmeter.theory.equilibrium import at_equilibrium
 
 LOSSES: dict[str, Loss] = {"square": Square(), "logistic": Logistic(), "hinge": Hinge()}
@@ -109,10 +110,11 @@ def sentence(found: xr.Dataset) -> str:
         worst, best = int(np.argmax(values)), int(np.argmin(values))
         at = f" at samples = {float(error.coords['samples'].values[n]):g}" if "samples" in error.coords else ""
         if values[worst] - values[best] < 5e-5:
-            parts.append(f"all groups are wrong {values[best]:.1%} of the time{at}")
+            parts.append(f"all groups are wrong {percent(values[best], 1)} of the time{at}")
         else:
             parts.append(
-                f"{groups[worst]} is wrong {values[worst]:.1%} of the time, {groups[best]} {values[best]:.1%}{at}"
+                f"{groups[worst]} is wrong {percent(values[worst], 1)} of the time, "
+                f"{groups[best]} {percent(values[best], 1)}{at}"
             )
     text = ", and ".join(parts) + "."
     return text[0].upper() + text[1:]

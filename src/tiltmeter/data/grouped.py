@@ -29,9 +29,9 @@ class GroupedData:
     >>> data = GroupedData(np.eye(4)[[0, 1, 2, 3] * 20], [0, 1, 1, 1] * 20, ["a", "a", "b", "b"] * 20)
     >>> data
     <GroupedData 80 points of 4, 2 groups, imbalance 1>
-      group  points  share  label 0  label 1
-      a          40  50.0%    50.0%    50.0%
-      b          40  50.0%     0.0%   100.0%
+      group  points   share  label 0  label 1
+      a          40  50.0 %   50.0 %   50.0 %
+      b          40  50.0 %    0.0 %  100.0 %
 
     `x` is an array or a tensor with one point per row; or a dict or a tuple of them (tokens with masks), which a model
     gets as they are; or a DataFrame (then `y`, `group` and `weights` may be names of

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from tiltmeter.shown_text import visible
+from tiltmeter.shown_text import percent, visible
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
@@ -23,8 +23,8 @@ def rows(data: GroupedData) -> tuple[list[str], list[list[str]]]:
     header = ["group", "points", "share", *(f"label {label}" for label in shown)]
     table = []
     for group, size in data.sizes.items():
-        cells = [f"{rates[group][label]:.1%}" for label in shown]
-        table.append([visible(str(group)), f"{size:,}", f"{size / len(data):.1%}", *cells])
+        cells = [percent(rates[group][label], 1) for label in shown]
+        table.append([visible(str(group)), f"{size:,}", percent(size / len(data), 1), *cells])
     return header, table
 
 

@@ -27,7 +27,6 @@ from tiltmeter.discover.group import (
     Verdict,
     judged_points,
     partition,
-    percent,
     rest_name,
 )
 from tiltmeter.discover.pursuit import Search, standardised
@@ -36,6 +35,7 @@ from tiltmeter.leaders.judgement import trained
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.leaders.points import FEWEST
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.shown_text import percent
 
 #: Rules are searched up to this many conditions.
 DEEPEST = 3

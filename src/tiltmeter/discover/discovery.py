@@ -22,7 +22,6 @@ from tiltmeter.discover.group import (
     clear_when,
     counted,
     judged_points,
-    percent,
     rounded,
     subject_of,
     told_apart,
@@ -31,7 +30,7 @@ from tiltmeter.discover.rules import Columns, InCluster, columns_of
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText, shortened, visible
+from tiltmeter.shown_text import NotebookText, percent, shortened, visible
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -13,6 +13,7 @@ from tiltmeter.discover.rules import Columns, InCluster, Rule
 from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.headline import at, capital
 from tiltmeter.record.labelled import JSON
+from tiltmeter.shown_text import percent
 
 #: Whoever is in none of the groups.
 EVERYONE_ELSE = "everyone else"
@@ -120,15 +121,6 @@ def rest_name(rule: Rule) -> str:
     """Whom a rule is compared with."""
     labels = [condition.label for condition in rule.conditions if isinstance(condition, InCluster)]
     return f"other points of label {labels[0]}" if labels else EVERYONE_ELSE
-
-
-def percent(share: float) -> str:
-    """A share of points in a sentence.
-
-    >>> percent(0.0474), percent(0.31)
-    ('4.7 %', '31 %')
-    """
-    return f"{100 * share:.1f} %" if share < 0.1 else f"{100 * share:.0f} %"
 
 
 def subject_of(group: DiscoveredGroup) -> str:

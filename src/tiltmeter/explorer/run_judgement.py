@@ -21,7 +21,7 @@ from tiltmeter.names import NOBODY, better_of
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory, When, load, stack
 from tiltmeter.record.origin import Origin
-from tiltmeter.shown_text import visible
+from tiltmeter.shown_text import percent, visible
 
 WORDS = ("smallest gap", "best mean", "best worst group")
 
@@ -32,7 +32,7 @@ def stopping_told(trajectory: Trajectory, curve: str = "loss") -> dict[str, Any]
         advice = stopping(trajectory, curve=curve)
     except ValueError as error:
         return {"stopping": [], "stopping_refused": visible(str(error))}
-    note = f"Among the evaluations whose mean {curve} is within {advice.within:.0%} of the best."
+    note = f"Among the evaluations whose mean {curve} is within {percent(advice.within, 0)} of the best."
     if advice.judged == "same points":
         note += " Chosen and measured on the same points, so these numbers are too good."
     rules = [

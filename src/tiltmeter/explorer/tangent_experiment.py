@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tiltmeter.explorer.experiment import bent_recipe
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory, log_spaced
+from tiltmeter.shown_text import percent
 
 if TYPE_CHECKING:
     from tiltmeter.recipe import Recipe
@@ -84,7 +85,7 @@ def tangent_experiment(path: Path, name: str) -> TangentExperiment:
     counts = ", ".join(f"{size:,} of {group_name(group)}" for group, size in sizes)
     about = (
         f"{name}: a network ({kernels.network_name}) and {int(kernels.sizes.sum()):,} training points ({counts}); "
-        f"{len(kernels.sample):,} of them stand for all. The learning rate begins at {PART:.0%} of the one at which "
-        "training becomes unstable; every step uses all points."
+        f"{len(kernels.sample):,} of them stand for all. The learning rate begins at {percent(PART, 0)} of the one at "
+        "which training becomes unstable; every step uses all points."
     )
     return TangentExperiment(about, kernels, Recipe(lr=float(f"{PART * settings['stability_limit']:.2g}"), steps=STEPS))

@@ -3,7 +3,7 @@
 >>> import tiltmeter as tm
 >>> theory = tm.predict(*tm.problem.cases.three_phases())
 >>> print(str(tm.fairness.stopping(theory)).splitlines()[0])
-Among evaluations whose mean loss is within 10% of the best seen:
+Among evaluations whose mean loss is within 10 % of the best seen:
 
 `why`, `calibration` and the gate look at the last evaluation; `criteria` and `selections` say what the best run or
 checkpoint is; `stopping` looks at all evaluations; `class_leaders` and `memorisation` ask about classes and labels;

@@ -14,7 +14,7 @@ from tiltmeter.fairness.last_evaluation import LastEvaluation, Rates, last_evalu
 from tiltmeter.pairs import Pair, the_pair
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, percent
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.kernel.why import Why
@@ -93,12 +93,13 @@ class Reasons(NotebookText):
         a, b = self.pair
         text = []
         if a in self.base_rates and b in self.base_rates:
-            text.append(f"Of {a} {_percent(self.base_rates[a])} are positive, of {b} {_percent(self.base_rates[b])}.")
+            rates = [percent(self.base_rates[group], 1) for group in (a, b)]
+            text.append(f"Of {a} {rates[0]} are positive, of {b} {rates[1]}.")
         text += [split_sentence(one) for one in self.splits]
         if not self.splits:
             text.append("What base rates contribute is not known: no decisions between two labels were kept.")
         if self.shares:
-            text.append(f"{_percent(self.shares[a])} of the training data are {a}, {_percent(self.shares[b])} {b}.")
+            text.append(f"{percent(self.shares[a], 1)} of the training data are {a}, {percent(self.shares[b], 1)} {b}.")
         if self.ahead is not None:
             text.append(str(self.ahead))
         else:
@@ -183,7 +184,3 @@ def _pair(trajectory: Trajectory, pair: Pair | None) -> Pair:
     groups = curve.coords["group"].values.tolist()
     values = last.values
     return groups[int(np.nanargmax(values))], groups[int(np.nanargmin(values))]
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.1f} %"

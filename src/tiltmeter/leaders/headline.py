@@ -11,7 +11,7 @@ import numpy as np
 from tiltmeter.leaders.difference import ALL, Difference
 from tiltmeter.names import NOBODY
 from tiltmeter.record.labelled import label_to_json
-from tiltmeter.shown_text import NotebookText, group_name
+from tiltmeter.shown_text import NotebookText, group_name, percent
 
 if TYPE_CHECKING:
     from tiltmeter.leaders.leaders import Leaders
@@ -148,7 +148,7 @@ def amounts(curve: str, *values: float) -> list[str]:
     if curve not in RATES:
         return [f"{value:.3g}" for value in values]
     for digits in (0, 1, 2):
-        texts = [f"{100 * value:.{digits}f} %" for value in values]
+        texts = [percent(value, digits) for value in values]
         if len(set(texts)) == len(texts):
             return texts
     return texts

@@ -11,7 +11,7 @@ import xarray as xr
 
 from tiltmeter.pairs import groups_of, leader_sign
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, percent
 
 Judged = Literal["same points", "other points", "exact"]
 
@@ -62,13 +62,13 @@ class Stopping(NotebookText):
         return self.fairest, self.best_mean, self.best_worst
 
     def __str__(self) -> str:
-        lines = [f"Among evaluations whose mean {self.curve} is within {self.within:.0%} of the best seen:"]
+        lines = [f"Among evaluations whose mean {self.curve} is within {percent(self.within, 0)} of the best seen:"]
         words = ("smallest gap", "best mean", "best worst group")
         for rule, word in zip(self.rules, words, strict=True):
             extra = rule.mean / self.best_mean.mean - 1.0 if self.best_mean.mean else 0.0
             lines.append(
                 f"  {word:<16} at {self.clock} = {rule.time:.4g}: gap {rule.gap:.4f}, mean {rule.mean:.4f} "
-                f"({extra:+.1%}), worst group {rule.worst:.4f}"
+                f"(+{percent(extra, 1)}), worst group {rule.worst:.4f}"
             )
         if self.judged == "same points":
             lines.append("  chosen and measured on the same points: these numbers are optimistic (pass judge=)")

@@ -15,7 +15,8 @@ from tiltmeter.report.changes import what_would_change
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.onset import when_did_it_arise
 from tiltmeter.report.reasons import claim
-from tiltmeter.report.wording import between, listed, minus, number, percent, percents, points
+from tiltmeter.report.wording import between, listed, number, percents, points
+from tiltmeter.shown_text import minus, percent
 
 #: More groups or pairs than this are counted, not named.
 MOST_NAMED = 4

@@ -11,7 +11,8 @@ from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table, figure, paragraph, section
 from tiltmeter.report.score_table import score_table
 from tiltmeter.report.stretched_axis import stretched_axis
-from tiltmeter.report.wording import between, moment, number, percent, percents, points, when
+from tiltmeter.report.wording import between, moment, number, percents, points, when
+from tiltmeter.shown_text import percent
 
 
 def comparison_section(main: Findings, others: tuple[Findings, ...], ahead: tuple[Findings, ...]) -> str:

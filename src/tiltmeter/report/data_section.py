@@ -13,7 +13,7 @@ from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table, paragraph, section
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import percent
+from tiltmeter.shown_text import percent
 
 
 def data_section(found: Findings) -> str:

@@ -17,7 +17,8 @@ from tiltmeter.report.hero import hero
 from tiltmeter.report.html import escape, figure, paragraph
 from tiltmeter.report.onset import onset
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import between, capital, listed, moment, number, percent, percents, points, when
+from tiltmeter.report.wording import between, capital, listed, moment, number, percents, points, when
+from tiltmeter.shown_text import percent
 
 #: Width of a row of dots, and where its scale begins and ends.
 WIDTH, LEFT, RIGHT = 230.0, 6.0, 224.0
@@ -308,7 +309,7 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
 def _bar(share: float) -> str:
     """The part of the difference that is left."""
     parts = [svg.box(0, 0, WIDTH, 8, "st none"), svg.box(0, 0, WIDTH * share, 8, "bar tot")]
-    return svg.picture(WIDTH, 8, parts, "the part of the difference that is left", f"{100 * share:.0f} %", "")
+    return svg.picture(WIDTH, 8, parts, "the part of the difference that is left", percent(share, 0), "")
 
 
 def _gap_now(found: Findings) -> float:

@@ -11,7 +11,8 @@ from tiltmeter.report import svg
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.html import figure, paragraph, section
 from tiltmeter.report.stretched_axis import stretched_axis
-from tiltmeter.report.wording import capital, moment, number, percent, percents
+from tiltmeter.report.wording import capital, moment, number, percents
+from tiltmeter.shown_text import percent
 
 
 def forecast_section(ahead: Findings, found: Findings | None) -> str:

@@ -10,7 +10,8 @@ from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.frame import BOLD, NARROW, WIDE, Frame, short
 from tiltmeter.report.onset import onset
 from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
-from tiltmeter.report.wording import moment, number, percent, when
+from tiltmeter.report.wording import moment, number, when
+from tiltmeter.shown_text import percent
 
 
 def hero(found: Findings) -> str:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from tiltmeter.report.answers import answers
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import between, number, percent
-from tiltmeter.shown_text import visible
+from tiltmeter.report.wording import between, number
+from tiltmeter.shown_text import percent, visible
 
 #: The title of the section, by which an older one is found.
 HEADING = "## Bias during training"

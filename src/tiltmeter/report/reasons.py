@@ -12,7 +12,8 @@ from tiltmeter.report.changes import threshold_of, threshold_sentence
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure, paragraph, section
 from tiltmeter.report.roc_figure import roc_figure
-from tiltmeter.report.wording import listed, minus, number, percent, points
+from tiltmeter.report.wording import listed, number, points
+from tiltmeter.shown_text import minus, percent
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.kernel.why import Why

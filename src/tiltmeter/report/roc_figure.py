@@ -10,7 +10,8 @@ from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_sentence
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure
-from tiltmeter.report.wording import listed, number, percent
+from tiltmeter.report.wording import listed, number
+from tiltmeter.shown_text import percent
 
 #: Right end of the picture: so many times the largest false positive rate, from these rates on.
 ROOM, LEAST = 3.0, 0.05

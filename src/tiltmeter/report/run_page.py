@@ -18,7 +18,8 @@ from tiltmeter.report.score_table import score_of
 from tiltmeter.report.small_multiples import small_multiples
 from tiltmeter.report.strips import strips_figure
 from tiltmeter.report.tables import curve_table, measure_table
-from tiltmeter.report.wording import number, percent, when
+from tiltmeter.report.wording import number, when
+from tiltmeter.shown_text import percent
 
 if TYPE_CHECKING:
     from tiltmeter.discover.discovery import Discovery
@@ -114,7 +115,7 @@ def _stopping(advice: Stopping, clock: str) -> str:
         price = rule.mean / advice.best_mean.mean - 1.0 if advice.best_mean.mean else 0.0
         cells = [when(clock, rule.time), number(rule.gap), number(rule.mean), f"{price:+.1%}", number(rule.worst)]
         rows.append([Cell(word, head=True), *map(Cell, cells)])
-    caption = f"By {advice.curve}, among evaluations whose mean is within {advice.within:.0%} of the best seen."
+    caption = f"By {advice.curve}, among evaluations whose mean is within {percent(advice.within, 0)} of the best seen."
     return card_table(head, rows, caption)
 
 

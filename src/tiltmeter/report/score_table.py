@@ -9,7 +9,8 @@ from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table, paragraph
-from tiltmeter.report.wording import listed, minus, number
+from tiltmeter.report.wording import listed, number
+from tiltmeter.shown_text import minus
 
 
 def score_of(runs: list[Findings]) -> Scorecard | str:

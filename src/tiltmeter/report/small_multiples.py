@@ -7,7 +7,8 @@ import numpy as np
 from tiltmeter.report import svg
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
-from tiltmeter.report.wording import moment, number, percent, percents
+from tiltmeter.report.wording import moment, number, percents
+from tiltmeter.shown_text import percent
 
 WIDTH, HEIGHT, LEFT, TOP = 320.0, 150.0, 42.0, 8.0
 

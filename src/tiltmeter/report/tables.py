@@ -13,7 +13,8 @@ from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.html import Cell, card_table, escape
 from tiltmeter.report.small_multiples import after_start
 from tiltmeter.report.stretched_axis import stretched_axis
-from tiltmeter.report.wording import between, minus, number, percent, percents, points
+from tiltmeter.report.wording import between, number, percents, points
+from tiltmeter.shown_text import minus, percent
 
 #: A group with fewer points than this share of all is marked.
 TINY = 0.02

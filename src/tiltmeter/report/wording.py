@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from tiltmeter.fairness.estimate import Estimate
+from tiltmeter.shown_text import minus, percent
 
 
 def listed(words: Sequence[str], most: int = 8) -> str:
@@ -22,18 +23,6 @@ def listed(words: Sequence[str], most: int = 8) -> str:
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
 
 
-def percent(share: float, digits: int | None = None) -> str:
-    """A share in per cent, with one digit below 10 % unless told otherwise.
-
-    >>> percent(0.0347), percent(0.431), percent(1.0), percent(float("nan")), percent(0.1, 1)
-    ('3.5 %', '43 %', '100 %', 'no data', '10.0 %')
-    """
-    if not math.isfinite(share):
-        return "no data"
-    places = (1 if abs(share) < 0.0995 else 0) if digits is None else digits
-    return f"{minus(100 * share, places)} %"
-
-
 def percents(*shares: float) -> list[str]:
     """Several shares with the same digits: one where the smallest is below 10 %.
 
@@ -43,18 +32,6 @@ def percents(*shares: float) -> list[str]:
     known = [abs(share) for share in shares if math.isfinite(share)]
     digits = 1 if known and min(known) < 0.0995 else 0
     return [percent(share, digits) for share in shares]
-
-
-def minus(value: float, digits: int) -> str:
-    """A number with so many digits after the point, a true minus sign, and no minus before zero.
-
-    >>> minus(-1.25, 1), minus(-0.01, 1)
-    ('\N{MINUS SIGN}1.2', '0.0')
-    """
-    text = f"{value:.{digits}f}"
-    if float(text) == 0:
-        text = text.replace("-", "")
-    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def points(share: float) -> str:

@@ -20,6 +20,7 @@ from tiltmeter.interventions.routes import refuse_elsewhere
 from tiltmeter.measures.point_loss import PointLoss
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.sampling import GivenOrder
+from tiltmeter.shown_text import percent
 
 #: An intervention that compares groups within a batch may miss one in this share of batches.
 MISSING = 0.05
@@ -144,6 +145,7 @@ def check_groups_in_batches(
         worst = int(missing.argmax())
         if missing[worst] > MISSING:
             raise ValueError(
-                f"{type(law).__name__} compares groups within a batch, and {missing[worst]:.0%} of batches of {size} "
-                f'would hold no point of {train.groups[worst]!r}: add Balanced(by="draws") or take larger batches.'
+                f"{type(law).__name__} compares groups within a batch, and {percent(missing[worst], 0)} of batches of "
+                f'{size} would hold no point of {train.groups[worst]!r}: add Balanced(by="draws") or take larger '
+                "batches."
             )

@@ -116,7 +116,7 @@ def test_pairs_that_no_cell_tells_are_named():
     values[0, 0] = np.nan
     found = tm.shares(values, draws=50, permutations=19)
     assert any("do not tell a x b" in note for note in found.notes)
-    assert any("8% of the runs are missing, most for a = 0 (33%)." in note for note in found.notes)
+    assert any("8 % of the runs are missing, most for a = 0 (33 %)." in note for note in found.notes)
     assert (found.seen, found.cells) == (33, 36)
 
 

@@ -18,9 +18,9 @@ def by_classes(x: np.ndarray, y: np.ndarray, groups: Mapping[Any, tuple[Sequence
     >>> x, y = np.arange(240.0)[:, None], np.arange(240) % 6
     >>> by_classes(x, y, {"even": ([0], [2]), "odd": ([1], [3])})
     <GroupedData 160 points of 1, 2 groups, imbalance 1>
-      group  points  share  label -1  label 1
-      even       80  50.0%     50.0%    50.0%
-      odd        80  50.0%     50.0%    50.0%
+      group  points   share  label -1  label 1
+      even       80  50.0 %    50.0 %   50.0 %
+      odd        80  50.0 %    50.0 %   50.0 %
     """
     if len(x) != len(y):
         raise ValueError(f"Lengths should agree. Found {len(x)} in x, {len(y)} in y.")

@@ -61,7 +61,8 @@ class Lines:
     def append(self, entry: Mapping[str, Any], start: int | None = None) -> None:
         """Write one line with its checksum, at byte `start`, where the file ends; on any failure, cut off what was
         written of it."""
-        data = memoryview(sealed_line(_encoded(entry)))
+        line = sealed_line(_encoded(entry))
+        data = memoryview(line)
         if self._whole is not None:
             self.cut(self._whole)
         start = self.end if start is None else start
@@ -70,9 +71,11 @@ class Lines:
             while data:
                 data = data[os.write(self._descriptor, data) :]
         except BaseException:
-            self._whole = start
+            # What a writer wrote that has taken the run over meanwhile is not ours to cut off.
             with contextlib.suppress(OSError):
-                self.cut(start)
+                if line.startswith(self._path.read_bytes()[start:]):
+                    self._whole = start
+                    self.cut(start)
             raise
 
     def cut(self, end: int) -> None:

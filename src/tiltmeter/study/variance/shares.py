@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import xarray as xr
 
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, percent
 from tiltmeter.study.variance.design import Design, make_design
 from tiltmeter.study.variance.variances import (
     Variances,
@@ -66,7 +66,9 @@ class Shares(NotebookText):
 
     def __str__(self) -> str:
         parts = [
-            f"{row.term} {row.share:.0%} ({row.low:.0%} to {row.high:.0%})" for row in self.rows if row.share >= 0.01
+            f"{row.term} {percent(row.share, 0)} ({percent(row.low, 0)} to {percent(row.high, 0)})"
+            for row in self.rows
+            if row.share >= 0.01
         ]
         what = "the ranks of " if self.ranks else ""
         said = f"Of the variance of {what}{self.response}: {', '.join(parts)}."
@@ -275,5 +277,5 @@ def _notes(array: xr.DataArray, grid: np.ndarray, design: Design, constant: list
             if rates.max() > rate:
                 level = array.coords[name].values[rates.argmax()] if name in array.coords else rates.argmax()
                 worst, rate = f"{name} = {level}", float(rates.max())
-        notes.append(f"{missing.mean():.0%} of the runs are missing, most for {worst} ({rate:.0%}).")
+        notes.append(f"{percent(missing.mean(), 0)} of the runs are missing, most for {worst} ({percent(rate, 0)}).")
     return tuple(notes)
