@@ -209,11 +209,11 @@ class TestInit:
     @pytest.mark.parametrize(
         ("argv", "sentence"),
         [
-            (("people.csv", "--label", "pay"), "--label: no column 'pay'. There are: name, age"),
-            (("people.csv", "--positive", "yes"), "--positive should be one of two labels of wage. Found 'yes', of <=50K, >50K."),
+            (("people.csv", "--label", "pay"), "`label`: no column 'pay'. There are: name, age"),
+            (("people.csv", "--positive", "yes"), "`positive` should be one of two labels of wage. Found 'yes', of <=50K, >50K."),
             (("none.csv",), "No file none.csv."),
             (("people.csv", "--to", "no/where.toml"), "--to should lie in an existing folder."),
-            (("numbers.csv",), "No column with 2 to 20 different values is left for the label: name one with --label."),
+            (("numbers.csv",), "No column with 2 to 20 different values is left for the label: say which column it is."),
         ],
     )  # fmt: skip
     def test_sentences(self, run, argv, sentence):

@@ -23,7 +23,7 @@ FLAGS = [
     (("report", "run", "-o", "people.csv"), "The name of a page should end in .html. Found 'people.csv'."),
     (("report", "run", "-o", "folder.html"), "A page should be written to a file. Found a folder at folder.html."),
     (("demo", "people.csv"), "The name of a page should end in .html. Found 'people.csv'."),
-    (("init", "people.csv", "--label", "sex", "--group", "sex"), "--label and --group should be two columns."),
+    (("init", "people.csv", "--label", "sex", "--group", "sex"), "`label` and `group` should be two columns."),
     (("explore", "--port", "99999", "--quiet"), "`port` should lie between 0 (any) and 65535. Found port = 99999."),
     (("explore", "--port", "-1", "--quiet"), "`port` should lie between 0 (any) and 65535."),
     (("data", "list", "x"), "Not understood: 'x'."),
