@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from tiltmeter.losses import Square
 from tiltmeter.recipe import Recipe
+from tiltmeter.recipe.optimisers import unwrapped
 from tiltmeter.recipe.sampling import Draws
 from tiltmeter.record import Trajectory, When, log_spaced
 
@@ -31,9 +32,13 @@ def bent_recipe(recipe: Recipe, groups: Sequence[Any], bend: Mapping[str, Any]) 
     changed: dict[str, Any] = {"steps": _between("steps", bend["steps"], 1, MOST_STEPS), "epochs": None}
     if bend["lr"] is not None:
         _between("lr", bend["lr"], 0, MOST_LR, low_too=False)
-        if recipe.lr is None:
-            raise ValueError("`lr` of this recipe is a schedule or belongs to its optimiser, so it stays as it is.")
-        changed["lr"] = bend["lr"]
+        if learning_rate(recipe) is None:
+            raise ValueError("The learning rate of this recipe is a schedule, so it stays as it is.")
+        if recipe.optimiser is None:
+            changed["lr"] = bend["lr"]
+        else:
+            base, settings = unwrapped(recipe.optimiser)
+            changed["optimiser"] = partial(base, **{**settings, "lr": bend["lr"]})
     for name in ("weights", "shares"):
         if bend[name] and len(bend[name]) != len(groups):
             raise ValueError(f"`{name}` should be one number for each of the {len(groups)} groups.")
@@ -48,6 +53,16 @@ def bent_recipe(recipe: Recipe, groups: Sequence[Any], bend: Mapping[str, Any]) 
             raise ValueError(f"There is no intervention {bend['law'][:40]!r}. There are: {', '.join(laws)}.")
         changed["interventions"] = (*recipe.interventions, laws[bend["law"]])
     return replace(recipe, **changed)
+
+
+def learning_rate(recipe: Recipe) -> float | None:
+    """The rate that a slider can change; None for a schedule and for an optimiser that keeps its own.
+
+    >>> learning_rate(Recipe(lr=0.1, steps=10))
+    0.1
+    """
+    rate = recipe.lr if recipe.optimiser is None else unwrapped(recipe.optimiser)[1].get("lr")
+    return float(rate) if recipe.schedule is None and isinstance(rate, (int, float)) else None
 
 
 def _between(name: str, value: float, low: float, high: float, low_too: bool = True) -> float:

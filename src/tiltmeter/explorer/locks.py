@@ -19,7 +19,7 @@ from starlette.requests import ClientDisconnect
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tiltmeter.explorer.settings import Settings
+from tiltmeter.explorer.settings import LARGEST_TABLE, UPLOAD, Settings
 
 #: Scripts and data only from this server, no eval, no frames. Charts carry their styles with them.
 POLICY = (
@@ -66,7 +66,7 @@ class Locks:
                     headers.setdefault(name, value)
             await send(message)
 
-        left = MOST_BYTES
+        left = _most_bytes(scope)
 
         async def limited() -> Message:
             nonlocal left
@@ -96,7 +96,7 @@ class Locks:
         if scope["method"] not in ("GET", "HEAD", "POST"):
             return PlainTextResponse("Only GET, HEAD and POST are answered.", 405)
         refused = self._without_token(scope, headers)
-        return refused or (self._of_change(headers) if scope["method"] == "POST" else None)
+        return refused or (self._of_change(scope, headers) if scope["method"] == "POST" else None)
 
     def _without_token(self, scope: Scope, headers: Headers) -> Response | None:
         token = self._settings.token
@@ -121,18 +121,25 @@ class Locks:
             return None
         return PlainTextResponse("Open the address that `tiltmeter explore --share` printed: it holds a token.", 403)
 
-    def _of_change(self, headers: Headers) -> Response | None:
-        """A change is asked for by this page only: a form of another one sends no JSON, and its own Origin."""
+    def _of_change(self, scope: Scope, headers: Headers) -> Response | None:
+        """A change is asked for by this page only: a form of another one sends no JSON, no plain bytes, and its own
+        Origin."""
         if headers.get("origin") is None:
             return PlainTextResponse("A change should be asked for by the page itself.", 403)
-        if headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
-            return PlainTextResponse("A change should be asked for in JSON.", 415)
+        wanted = "application/octet-stream" if scope["path"] == UPLOAD else "application/json"
+        if headers.get("content-type", "").partition(";")[0].strip().lower() != wanted:
+            return PlainTextResponse("A change should be asked for in JSON, and a table sent as plain bytes.", 415)
         if "transfer-encoding" in headers:
             return PlainTextResponse("A change should say its length and come in one piece.", 411)
         length = headers.get("content-length", "")
-        if not length.isascii() or not length.isdigit() or len(length) > 9 or int(length) > MOST_BYTES:
-            return PlainTextResponse(f"At most {MOST_BYTES} bytes are read.", 413)
+        most = _most_bytes(scope)
+        if not length.isascii() or not length.isdigit() or len(length) > 9 or int(length) > most:
+            return PlainTextResponse(f"At most {most} bytes are read.", 413)
         return None
+
+
+def _most_bytes(scope: Scope) -> int:
+    return LARGEST_TABLE if scope["path"] == UPLOAD else MOST_BYTES
 
 
 def _same(given: str, token: str) -> bool:

@@ -9,9 +9,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tiltmeter.explorer import job_routes, run_routes, study_routes, what_if_routes
+from tiltmeter.explorer import job_routes, run_routes, study_routes, table_routes, what_if_routes
 from tiltmeter.explorer.answers import answered, refused, state_of
 from tiltmeter.explorer.lessons import lesson_named, lessons
+from tiltmeter.explorer.run_rows import has_run
 from tiltmeter.explorer.single_file import kind_of, page_files, single_file
 from tiltmeter.explorer.theory_state import presets
 from tiltmeter.plugins import is_installed
@@ -19,7 +20,7 @@ from tiltmeter.shown_text import visible
 from tiltmeter.version import __version__
 
 #: The parts of the page in their order; the evidence of experiments is there if tiltmeter-lab is.
-PAGES = ("theory", "runs", "forecast", "studies")
+PAGES = ("start", "runs", "forecast", "theory", "studies")
 
 
 def routes() -> list[Route]:
@@ -32,6 +33,7 @@ def routes() -> list[Route]:
         Route("/lesson.html", lesson_file),
         *run_routes.routes(),
         *study_routes.routes(),
+        *table_routes.routes(),
         *what_if_routes.routes(),
         *job_routes.routes(),
     ]
@@ -61,6 +63,7 @@ async def start(request: Request) -> Response:
         "version": __version__,
         "folder": visible(settings.folder.name),
         "allow_runs": settings.allow_runs,
+        "first": "runs" if has_run(settings.folder) else "start",
         "pages": [*PAGES, *(["verdicts"] if is_installed("evidence") else []), "lessons"],
         "presets": presets(),
         "lessons": [lesson.to_json() for lesson in lessons()],

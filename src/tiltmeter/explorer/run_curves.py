@@ -10,8 +10,10 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.explorer.run_rows import alike, refusal, run_folder, state_of
+from tiltmeter.leaders.leaders import asked_of
 from tiltmeter.names import better_of
 from tiltmeter.plot.theme import group_name
+from tiltmeter.record import Trajectory
 from tiltmeter.record.directory.store import Following
 from tiltmeter.shown_text import visible
 
@@ -111,7 +113,7 @@ def _one(root: Path, run: Path, curve: str, known: Any) -> dict[str, Any]:
         return {"version": version, "same": True}
     trajectory = following.trajectory
     names = [name for name, one in trajectory.items() if shown(one)]
-    chosen = curve if curve in names else names[0] if names else None
+    chosen = first_curve(trajectory, curve, names) if names else None
     told: dict[str, Any] = {
         "version": version,
         "state": state,
@@ -130,6 +132,13 @@ def _one(root: Path, run: Path, curve: str, known: Any) -> dict[str, Any]:
     except ValueError:
         told["better"] = "neither"
     return {**told, **series(values)}
+
+
+def first_curve(trajectory: Trajectory, asked: str, names: Sequence[str]) -> str:
+    """The curve to show of these: the one asked for, else the one that answers the task's question, else the loss."""
+    question = asked_of(trajectory)
+    wanted = (asked, "" if question is None else question.asked, "loss", *names)
+    return next(name for name in wanted if name in names)
 
 
 def shown(curve: xr.DataArray) -> bool:

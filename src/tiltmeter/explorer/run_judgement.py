@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.explorer.run_curves import downsample
+from tiltmeter.explorer.run_curves import downsample, first_curve
 from tiltmeter.explorer.run_rows import refusal, run_folder, state_of
 from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.headline import term
 from tiltmeter.leaders.leaders import Leaders, leaders
+from tiltmeter.leaders.points import JUDGED
 from tiltmeter.leaders.seed_bands import recorded_errors
 from tiltmeter.leaders.stopping import stopping
 from tiltmeter.names import NOBODY, better_of
@@ -130,7 +131,7 @@ _judged: dict[tuple[Path, str], tuple[tuple[int, str], dict[str, Any]]] = {}
 MOST_LOOKS = 400
 
 
-def run_summaries(root: str, runs: Sequence[str], curve: str = "loss") -> dict[str, Any]:
+def run_summaries(root: str, runs: Sequence[str], curve: str = "") -> dict[str, Any]:
     """For every run who leads now and the last crossing that is shown, or why that cannot be said."""
     there = run_folder(Path(root))
     answers = {}
@@ -180,7 +181,7 @@ def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
     trajectory, curve = _followed(trajectory, curve)
     judged = leaders(trajectory, curve)
     answer: dict[str, Any] = {
-        "sentence": visible(_answer_first(trajectory, judged)),
+        "sentence": visible(answer_first(trajectory, judged)),
         "curve": visible(curve),
         "better": better_of(curve, trajectory[curve]),
         "evaluations": trajectory[curve].sizes["time"],
@@ -189,11 +190,12 @@ def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
             for one in judged.changes
         ],
         "bands": [_band(one) for one in judged.differences if one.judged and judged.basis != "exact"],
+        "pairs": [_pair(one) for one in judged.differences if one.judged],
     }
     return {**answer, **stopping_told(trajectory, curve)}
 
 
-def _answer_first(trajectory: Trajectory, judged: Leaders) -> str:
+def answer_first(trajectory: Trajectory, judged: Leaders) -> str:
     """The headline of the run, as everywhere, and below it who leads in the curve that is drawn."""
     try:
         first = leaders(trajectory).headline.line
@@ -246,11 +248,10 @@ def loaded(root: Path, path: Path) -> Trajectory:
 
 def _with_groups(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
     """The curve to judge: the one asked for, or the first that has groups."""
-    names = [curve, *(name for name in ("loss", "error") if name != curve)]
-    found = next((name for name in names if name in trajectory and "group" in trajectory[name].dims), None)
-    if found is None:
+    names = [name for name in (curve, *JUDGED) if name in trajectory and "group" in trajectory[name].dims]
+    if not names:
         raise ValueError("There is no curve of groups in which one could lead.")
-    return trajectory, found
+    return trajectory, first_curve(trajectory, curve, names)
 
 
 def _followed(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
@@ -265,7 +266,20 @@ def _followed(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
     return trajectory.replace({name: thinned[name] for name in thinned if name.removesuffix("_se") == found}), found
 
 
-def _band(difference: Any) -> dict[str, Any]:
+def _pair(difference: Difference) -> dict[str, Any]:
+    """Who leads at the end, since when, and the limits of the gap there."""
+    leader = difference.leader[-1]
+    return {
+        "pair": [group_name(one) for one in difference.pair],
+        "leader": "" if leader == NOBODY else group_name(leader),
+        "since": None if leader == NOBODY else difference.since,
+        "gap": float(difference.gap[-1]),
+        "low": float(difference.lower[-1]),
+        "high": float(difference.upper[-1]),
+    }
+
+
+def _band(difference: Difference) -> dict[str, Any]:
     kept = downsample(difference.times, np.stack([difference.gap, difference.lower, difference.upper], 1))
     return {
         "pair": [group_name(one) for one in difference.pair],

@@ -40,14 +40,14 @@ async def curves(request: Request) -> Response:
     """The curves of all shown runs in one answer; `known` are the versions that the page has."""
     state, asked = state_of(request), _runs(request)
     known = dict(zip(asked, request.query_params.getlist("known"), strict=False))
-    curve = request.query_params.get("curve", "loss")
+    curve = request.query_params.get("curve", "")
     work = state.reader.ask("curves", root=str(state.settings.folder), runs=asked, curve=curve, known=known)
     return await answered(work)
 
 
 async def nowcasts(request: Request) -> Response:
     """What was forecast of the rest of these runs."""
-    state, curve = state_of(request), request.query_params.get("curve", "loss")
+    state, curve = state_of(request), request.query_params.get("curve", "")
     work = state.analyst.ask("nowcasts", root=str(state.settings.folder), runs=_runs(request), curve=curve)
     return await answered(work)
 
@@ -58,7 +58,7 @@ async def summaries(request: Request) -> Response:
 
 
 async def judgement(request: Request) -> Response:
-    state, curve = state_of(request), request.query_params.get("curve", "loss")
+    state, curve = state_of(request), request.query_params.get("curve", "")
     work = state.analyst.ask("judgement", root=str(state.settings.folder), runs=_runs(request), curve=curve)
     return await answered(work, refusal_status=200)  # that a run cannot be judged is an ordinary answer
 

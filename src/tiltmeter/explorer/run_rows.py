@@ -45,6 +45,12 @@ def run_folder(root: Path, age: float = 1.0) -> dict[str, Path]:
     return found
 
 
+def has_run(root: Path) -> bool:
+    """Whether there is any run below the folder."""
+    root = root.resolve()
+    return next(_runs(root, root, DEPTH), None) is not None
+
+
 def address_of(name: bytes) -> str:
     """A name as it stands in an address: itself where it is plain, else a checksum.
 

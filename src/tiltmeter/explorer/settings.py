@@ -7,6 +7,10 @@ from ipaddress import ip_address
 from pathlib import Path
 
 LOOPBACK = "127.0.0.1"
+#: Where tables that the page sends and trainings that it starts are kept, below the folder.
+PLACE = "from-explorer"
+#: The one address that takes a file, and the most bytes of it.
+UPLOAD, LARGEST_TABLE = "/api/table", 2**26
 
 
 @dataclass(frozen=True)

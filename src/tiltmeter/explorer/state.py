@@ -156,7 +156,7 @@ class State:
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.reader, self.analyst, self.forecaster, self.runner = Worker(), Worker(), Worker(), Worker()
-        self._drawer = Worker()
+        self.table_reader, self._drawer = Worker(), Worker()
         self.jobs = Jobs(self.runner)
         self._library: asyncio.Task[str] | None = None
         self._scan: asyncio.Task[dict[str, Any]] | None = None
@@ -196,7 +196,7 @@ class State:
 
     @cached_property
     def workers(self) -> tuple[Worker, ...]:
-        return self.reader, self.analyst, self.forecaster, self.runner, self._drawer
+        return self.reader, self.analyst, self.forecaster, self.runner, self.table_reader, self._drawer
 
     def stop(self) -> None:
         for worker in self.workers:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.explorer.experiment import Experiment
-from tiltmeter.explorer.run_curves import series, shown
-from tiltmeter.explorer.run_judgement import loaded
+from tiltmeter.explorer.experiment import Experiment, learning_rate
+from tiltmeter.explorer.run_curves import first_curve, series, shown
+from tiltmeter.explorer.run_judgement import answer_first, loaded
 from tiltmeter.explorer.run_rows import address_of, run_folder
+from tiltmeter.explorer.settings import PLACE
 from tiltmeter.explorer.tangent_experiment import TangentExperiment
 from tiltmeter.explorer.what_if_sources import SAVED, experiment_of
 from tiltmeter.leaders.leaders import leaders
@@ -19,8 +20,8 @@ from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory
 from tiltmeter.shown_text import visible
 
-#: Where trainings that the page starts are recorded, below the folder.
-PLACE = "from-explorer"
+#: A forecast by kernels follows the sliders at once and has no measured error.
+SKETCH, NO_PROMISE = "A sketch, not a promise", "The linearised network, which promises nothing"
 SLOW = "This recipe is rehearsed for a few seconds, when the slider rests."
 
 
@@ -37,7 +38,7 @@ def what_if_start(root: str, source: str, reader: str | None, fetch: bool) -> di
     return {
         "about": visible(one.about),
         "groups": [group_name(group) for group in one.groups],
-        "lr": recipe.lr,
+        "lr": learning_rate(recipe),
         "steps": one.steps,
         "weights": weights,
         "shares": one.shares if drawn is None else [float(drawn.get(group, 0.0)) for group in one.groups],
@@ -65,26 +66,28 @@ def saved_forecast(root: str, source: str, curve: str = "loss") -> dict[str, Any
 
 def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
     """The curve, the sentence and the promise of a forecast."""
+    from tiltmeter.forecast.bands import promise_sentence
     from tiltmeter.plot.promise_rule import promised_since
 
     names = [name for name, one in ahead.items() if shown(one) and "group" in one.dims and not name.endswith("_se")]
     if not names:
         raise ValueError("There is no curve of groups in this forecast.")
-    chosen = curve if curve in names else names[0]
+    chosen = first_curve(ahead, curve, names)
+    told, since, promise = series(ahead[chosen]), promised_since(ahead), promise_sentence(ahead)
     try:
-        sentence = str(leaders(ahead, chosen))
+        judged = leaders(ahead, chosen)
+        sentence = answer_first(ahead, judged) if promise else f"{SKETCH}: {judged.headline.line}"
     except ValueError:  # a curve that is neither better high nor better low
-        sentence = ""
-    told, since = series(ahead[chosen]), promised_since(ahead)
+        sentence = _ends(ahead, chosen)
     return {
         **told,
         "band": _band(ahead, chosen, told["times"]),
         "curve": visible(chosen),
         "curves": [visible(name) for name in names],
         "clock": ahead.clock,
-        "sentence": visible(sentence or _ends(ahead, chosen)),
+        "sentence": visible(sentence),
         "promised_since": None if since is None or since == float("inf") else since,
-        "promise_text": visible(_promise(ahead)),
+        "promise_text": visible(f"{promise or NO_PROMISE}."),
     }
 
 
@@ -141,13 +144,6 @@ def train_bent(
 def _final(one: Experiment | TangentExperiment, bend: Mapping[str, Any]) -> dict[str, Any]:
     loss = one.kernels.forecast(one.bent(bend))["loss"].isel(time=-1).values
     return {"losses": loss.tolist(), "worst": float(loss.max()), "gap": float(loss.max() - loss.min())}
-
-
-def _promise(ahead: Trajectory) -> str:
-    """What the forecast promises."""
-    from tiltmeter.forecast.bands import promise_sentence
-
-    return f"{promise_sentence(ahead) or 'The linearised network, which promises nothing'}."
 
 
 def _band(ahead: Trajectory, curve: str, times: list[float]) -> dict[str, Any] | None:

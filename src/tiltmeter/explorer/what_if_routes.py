@@ -36,7 +36,7 @@ async def start(request: Request) -> Response:
 async def forecast(request: Request) -> Response:
     """A saved forecast as it is; else the forecast for these settings."""
     state, query = state_of(request), request.query_params
-    source, curve = query.get("source", "digits"), query.get("curve", "loss")
+    source, curve = query.get("source", "digits"), query.get("curve", "")
     root = str(state.settings.folder)
     if source.startswith(SAVED):
         return await answered(state.reader.ask("saved forecast", root=root, source=source, curve=curve))

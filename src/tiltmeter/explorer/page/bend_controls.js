@@ -36,7 +36,7 @@ export function bendControls(found, query, { onmove, onrest }) {
   const law = make("select", { id: "law", onchange: () => { state.law = law.value; onrest(); } }, make("option", { value: "" }, "none"), ...found.laws.map((name) => make("option", { value: name, disabled: found.refused_interventions.includes(name) }, name)));
   const groups = found.groups.slice(0, MOST_SHOWN);
   const parts = [make("fieldset", {}, make("legend", {}, "Training"),
-    first.lr === null ? make("p", { class: "small" }, "The learning rate is a schedule, or belongs to the optimiser of the file.") : add("lr", "Learning rate", scaleOf(first.lr / 20, first.lr * 20, true), () => state.lr, (value) => { state.lr = value; }),
+    first.lr === null ? make("p", { class: "small" }, "The learning rate follows a schedule.") : add("lr", "Learning rate", scaleOf(first.lr / 20, first.lr * 20, true), () => state.lr, (value) => { state.lr = value; }),
     add("steps", "Steps", scaleOf(Math.max(1, first.steps / 20), first.steps * 20, true), () => state.steps, (value) => { state.steps = value; }, { whole: true }))];
   if (first.weights !== null) {
     parts.push(make("fieldset", {}, make("legend", {}, "How much each group counts"),

@@ -39,7 +39,7 @@ function settings() {
     background: "transparent", font: "system-ui, sans-serif", view: { stroke: null },
     axis: { labelColor: ink, titleColor: ink, gridColor: colour("line"), gridOpacity: 0.5, domainColor: ink, tickColor: ink, labelFontSize: 12, titleFontSize: 12, titleFontWeight: 500 },
     axisY: { minExtent: 38 }, legend: { labelColor: ink, titleColor: ink, orient: "top", labelFontSize: 13, symbolType: "stroke", symbolOpacity: 1, symbolStrokeWidth: 2.5, symbolSize: 400, columnPadding: 14, columns: 3 },
-    text: { color: ink }, rule: { color: ink },
+    text: { color: ink }, rule: { color: ink }, rect: { color: ink }, title: { color: ink, fontSize: 13, fontWeight: 500 },
   };
 }
 

@@ -19,7 +19,7 @@ export function asPython(problem) {
     `problem = tm.teacher_mixture(${parts.join(", ")})`,
     `times = np.geomspace(0.01, ${problem.until}, 400)`,
     `theory = tm.predict(problem, tm.${training}(lr=${problem.lr}${weights}), times${data})`,
-    "print(tm.phases(theory))",
+    'print(tm.leaders(theory, "loss"))',
   ].join("\n");
 }
 
@@ -43,7 +43,8 @@ function pythonOfThree(problem, parts, weights) {
     `    label_bias={"+": ${problem.label_bias[0]}, "-": ${problem.label_bias[1]}, "third": 0},`,
     ")",
     `times = np.geomspace(0.01, ${problem.until}, 400)`,
-    `print(tm.crossings(tm.predict(problem, tm.SGD(lr=${problem.lr}${given}), times)))`,
+    `theory = tm.predict(problem, tm.SGD(lr=${problem.lr}${given}), times)`,
+    'print(tm.leaders(theory, "loss"))',
   ].join("\n");
 }
 

@@ -55,6 +55,12 @@ export function meaningOf(word) {
   return MEANINGS[word] ?? null;
 }
 
+// The first line of a text is what it claims; how sure it is and what else is known stand smaller below.
+export function claimFirst(text) {
+  const [claim, ...rest] = text.split("\n");
+  return [claim, ...rest.map((line) => make("span", { class: "licence" }, line))];
+}
+
 // A name that may be broken after its separators.
 export function breakable(name) {
   return name.split(/(?<=[/_-])/).flatMap((part, i) => (i === 0 ? [part] : [make("wbr"), part]));
@@ -75,7 +81,7 @@ export function glossary() {
   return make("details", { class: "panel" }, make("summary", {}, "What the words mean"), list);
 }
 
-// Names of curves with the evaluation of their lines, for charts without names at the ends.
+// Names of curves with the style of their lines, for charts without names at the ends.
 export function legend(names, colours = names.map((_, i) => colourOf(i, names.length))) {
   return make("p", { class: "legend", "aria-hidden": "true" }, ...names.map((name, i) => make("span", {}, svg("svg", { width: "34", height: "10" }, svg("line", { x1: "0", x2: "34", y1: "5", y2: "5", "stroke-width": "2.5", "stroke-dasharray": DASH_PATTERNS[i % DASH_PATTERNS.length], style: `stroke:${colours[i]}` })), name)));
 }

@@ -2,7 +2,7 @@
 import { writeAddress } from "./address.js";
 import { bendControls } from "./bend_controls.js";
 import { groupColours } from "./charts.js";
-import { glossary, labelled, legend, make, term } from "./elements.js";
+import { claimFirst, glossary, labelled, legend, make, term } from "./elements.js";
 import { forecastChart, forecastData } from "./forecast_chart.js";
 import { interventionTable } from "./intervention_table.js";
 import { JobLine } from "./job_line.js";
@@ -12,7 +12,7 @@ const DIGITS = "digits";
 
 export function forecastPage(main, query, start) {
   let source = query.get("source") ?? DIGITS;
-  let curve = query.get("curve") ?? "loss";
+  let curve = query.get("curve") ?? "";
   let over = query.get("over") ?? "";
   let open = true;
   let told = null;
@@ -31,7 +31,7 @@ export function forecastPage(main, query, start) {
   const drawn = make("p", { class: "small", id: "drawn" });
   const compared = make("div", { id: "compared" });
   const form = make("form", { class: "panel", "aria-label": "What if", onsubmit: (event) => event.preventDefault() });
-  const sourceChoice = make("select", { id: "source", onchange: () => { source = sourceChoice.value; curve = "loss"; begin(new URLSearchParams()); } });
+  const sourceChoice = make("select", { id: "source", onchange: () => { source = sourceChoice.value; curve = ""; begin(new URLSearchParams()); } });
   const curveChoice = make("select", { id: "forecast-curve", onchange: () => { curve = curveChoice.value; plain = null; want(true); showRun(); } });
   const overChoice = make("select", { id: "over", onchange: () => { over = overChoice.value; trained = null; showRun(); keepAddress(); } });
   const chart = forecastChart(place, () => ({ groups: told?.groups ?? [], clock: told?.clock ?? "step", curve: told?.curve ?? curve, hasBand: Boolean(told?.band) }));
@@ -83,7 +83,7 @@ export function forecastPage(main, query, start) {
   function keepAddress() {
     const address = controls?.query() ?? new URLSearchParams();
     if (source !== DIGITS) address.set("source", source);
-    if (curve !== "loss") address.set("curve", curve);
+    if (curve) address.set("curve", curve);
     if (over) address.set("over", over);
     writeAddress("forecast", address);
   }
@@ -105,7 +105,8 @@ export function forecastPage(main, query, start) {
         }
         told = answer;
         plain ??= told;
-        why.textContent = told.sentence;
+        curve = told.curve;
+        why.replaceChildren(...claimFirst(told.sentence));
         why.classList.remove("refused");
         trust.textContent = told.promise_text ?? "";
         band.textContent = told.band ? `Band: ${told.band.text}.` : "";
@@ -197,7 +198,7 @@ export function forecastPage(main, query, start) {
     over = run;
     await listRuns();
     keepAddress();
-    job.say(now.state === "cancelled" ? "Cancelled. " : now.error ?? "Trained: the marks are what happened. ", make("a", { href: `#runs?run=${encodeURIComponent(run)}` }, "Open the run"));
+    job.say(now.state === "cancelled" ? "Cancelled. " : now.error ?? "Trained: the marks are what happened. ", make("a", { href: `#runs?run=${encodeURIComponent(run)}` }, "Open the run"), " · ", make("a", { href: `/report?run=${encodeURIComponent(run)}`, target: "_blank", rel: "noopener" }, "Report"));
     draw();
   }
 

@@ -5,12 +5,13 @@ import { forecastPage } from "./forecast_page.js";
 import { lessonsPage } from "./lessons_page.js";
 import { runsPage } from "./runs_page.js";
 import { ask } from "./server_calls.js";
+import { startPage } from "./start_page.js";
 import { studiesPage } from "./studies_page.js";
 import { theoryPage } from "./theory_page.js";
 import { verdictsPage } from "./verdicts_page.js";
 
 const PAGES = {
-  theory: ["Theory", theoryPage], runs: ["Runs", runsPage], forecast: ["Forecast", forecastPage],
+  start: ["Start", startPage], runs: ["Runs", runsPage], forecast: ["Forecast", forecastPage], theory: ["Theory", theoryPage],
   studies: ["Studies", studiesPage], verdicts: ["Verdicts", verdictsPage], lessons: ["Lessons", lessonsPage],
 };
 
@@ -23,9 +24,10 @@ async function begin() {
 
   function route() {
     const { page, query } = readAddress();
-    const name = page in PAGES && (start.pages ?? Object.keys(PAGES)).includes(page) ? page : (start.pages ?? Object.keys(PAGES))[0];
+    const pages = start.pages ?? Object.keys(PAGES);
+    const name = pages.includes(page) ? page : start.first ?? pages[0];
     open?.leave?.();
-    nav.replaceChildren(...(start.pages ?? Object.keys(PAGES)).map((one) => make("a", { href: `#${one}`, "aria-current": one === name ? "page" : null }, PAGES[one][0])));
+    nav.replaceChildren(...pages.map((one) => make("a", { href: `#${one}`, "aria-current": one === name ? "page" : null }, PAGES[one][0])));
     open = PAGES[name][1](main, page === "" && start.query ? new URLSearchParams(start.query) : query, start);
     document.title = `${PAGES[name][0]} · tiltmeter`;
   }

@@ -1,5 +1,6 @@
 // The charts of the runs page: curves of groups and runs on one chart, and the gap with its band.
 import { Chart, DASHES, groupColours, timeAxis } from "./charts.js";
+import { make } from "./elements.js";
 
 // Below so many pixels the names of runs stand below one another.
 const NARROW = 620;
@@ -9,42 +10,60 @@ export function runChart(place, read) {
     const { groups, runs, clock, log, curve } = read();
     const x = timeAxis(clock, log);
     const colours = groupColours(groups);
-    const evaluation = { color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null }, detail: { field: "line" } };
+    const ofGroup = { color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null }, detail: { field: "line" } };
     const byGroup = { field: "group", type: "nominal", scale: { domain: groups, range: groups.map((_, i) => DASHES[i % DASHES.length]) }, title: null };
     const byRun = { field: "run", type: "nominal", scale: { domain: runs, range: runs.map((_, i) => DASHES[i % DASHES.length]) }, title: null, legend: { orient: "bottom", columns: place.clientWidth < NARROW ? 1 : 2, labelLimit: 300 } };
     const dash = runs.length > 1 ? byRun : byGroup;
     return {
       height: 320,
       layer: [
-        { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...held_out } },
-        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...held_out, strokeDash: dash } },
-        { data: { name: "aheadBands" }, mark: { type: "area", opacity: 0.2 }, encoding: { x, y: { field: "lower", type: "quantitative", title: curve }, y2: { field: "upper" }, ...held_out } },
-        { data: { name: "ahead" }, mark: { type: "line", strokeWidth: 1.8, strokeDash: [3, 4] }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...held_out } },
-        { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...held_out } },
+        { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...ofGroup } },
+        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...ofGroup, strokeDash: dash } },
+        { data: { name: "aheadBands" }, mark: { type: "area", opacity: 0.2 }, encoding: { x, y: { field: "lower", type: "quantitative", title: curve }, y2: { field: "upper" }, ...ofGroup } },
+        { data: { name: "ahead" }, mark: { type: "line", strokeWidth: 1.8, strokeDash: [3, 4] }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...ofGroup } },
+        { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...ofGroup } },
         { data: { name: "marks" }, mark: { type: "rule", strokeDash: [4, 3] }, encoding: { x: { ...x, field: "time" } } },
         { data: { name: "marks" }, mark: { type: "text", angle: 270, align: "left", dy: -8, fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 310 }, text: { field: "label" } } },
-        { data: { name: "crossings" }, mark: { type: "rule", strokeWidth: 1.5 }, encoding: { x: { ...x, field: "time" } } },
-        { data: { name: "crossings" }, mark: { type: "text", align: "left", baseline: "top", dx: 4, fontSize: 12 }, encoding: { x: { ...x, field: "time" }, y: { value: 2 }, text: { field: "label" } } },
+        { data: { name: "crossings" }, mark: { type: "rect", opacity: 0.18, strokeWidth: 1, strokeDash: [2, 2], strokeOpacity: 1, minBandSize: 2 }, encoding: { x: { ...x, field: "low" }, x2: { field: "high" } } },
+        { data: { name: "crossings" }, mark: { type: "text", align: "left", baseline: "top", dx: 4, fontSize: 12 }, encoding: { x: { ...x, field: "high" }, y: { value: 2 }, text: { field: "label" } } },
         { data: { name: "stop" }, mark: { type: "rule", strokeWidth: 2.5 }, encoding: { x: { ...x, field: "time" } } },
       ],
     };
   });
 }
 
-export function gapChart(place, read) {
-  return new Chart(place, () => {
-    const { clock, log } = read();
+// One small panel for each pair of groups.
+export class GapCharts {
+  constructor(place, read) {
+    this.place = place;
+    this.read = read;
+    this.charts = [];
+  }
+
+  show(bands) {
+    if (bands.length !== this.charts.length) {
+      const places = bands.map(() => make("div", { class: "chart" }));
+      this.charts = places.map((place, i) => new Chart(place, () => this.describe(i)));
+      this.place.replaceChildren(...places);
+    }
+    this.bands = bands;
+    this.charts.forEach((chart, i) => chart.show({ bands: bands[i].rows, zero: [{ gap: 0 }] }));
+  }
+
+  describe(i) {
+    const { clock, log, curve } = this.read();
     const x = timeAxis(clock, log);
-    const y = { field: "gap", type: "quantitative", title: "gap, with its band", scale: { zero: true } };
+    const y = { field: "gap", type: "quantitative", title: `difference in ${curve}`, scale: { zero: true } };
     return {
-      height: 180,
+      title: { text: this.bands[i].pair, anchor: "start" },
+      height: 160,
       layer: [
-        { data: { name: "bands" }, mark: { type: "area", opacity: 0.25 }, encoding: { x, y: { field: "lower", type: "quantitative", title: y.title }, y2: { field: "upper" }, detail: { field: "pair" } } },
-        { data: { name: "bands" }, mark: { type: "line", strokeWidth: 1.8 }, encoding: { x, y, strokeDash: { field: "pair", type: "nominal", title: null } } },
+        { data: { name: "bands" }, mark: { type: "area", opacity: 0.25 }, encoding: { x, y: { ...y, field: "lower" }, y2: { field: "upper" } } },
+        { data: { name: "bands" }, mark: { type: "line", strokeWidth: 1.8 }, encoding: { x, y } },
         { data: { name: "zero" }, mark: { type: "rule" }, encoding: { y: { field: "gap", type: "quantitative" } } },
       ],
     };
-  });
+  }
 }
 
 // The rest of a run as it was forecast: lines from the step on where it stood, and their band.

@@ -1,17 +1,18 @@
 // The runs page: a table of the folder, and the curves of the chosen runs while they are written.
 import { writeAddress } from "./address.js";
-import { glossary, make, term } from "./elements.js";
-import { aheadOf, gapChart, linesOf, meanOf, runChart } from "./run_charts.js";
+import { claimFirst, glossary, make, term } from "./elements.js";
+import { aheadOf, GapCharts, linesOf, meanOf, runChart } from "./run_charts.js";
 import { RunTable } from "./run_table.js";
 import { ask, wasReplaced } from "./server_calls.js";
 import { StopMarker } from "./stop_marker.js";
-import { numberTable, stoppingTable } from "./tables.js";
+import { numberTable, pairTable, stoppingTable } from "./tables.js";
 import { shortNumber } from "./theory/phases.js";
 
 const POLL = 200;
 const ROWS = 2000;
 const JUDGE = 2000;
 const MOST_AHEAD = 8;
+const MOST_PAIRS = 12;
 const EMPTY = "There are no runs in this folder yet. A training that is recorded below it appears here by itself; tiltmeter explore --demo records some to look at.";
 const pause = (time) => new Promise((done) => setTimeout(done, time));
 
@@ -23,7 +24,7 @@ export function runsPage(main, query, start) {
   const chosen = new Set(query.getAll("run"));
   const told = new Map();
   let open = true;
-  let curve = query.get("curve") ?? "loss";
+  let curve = query.get("curve") ?? "";
   let log = query.get("time") !== "linear";
   let version = "";
   let judgedAt = 0;
@@ -38,7 +39,7 @@ export function runsPage(main, query, start) {
   const why = make("p", { class: "why", role: "status", "aria-live": "polite", id: "why" });
   const ahead = make("p", { class: "small", role: "status", id: "ahead" });
   const curvePlace = make("div", { class: "chart tall", id: "chart-runs" });
-  const gapPlace = make("div", { class: "chart", id: "chart-gap" });
+  const gapPlace = make("div", { class: "charts", id: "chart-gap" });
   const choice = make("select", { id: "curve", onchange: () => { curve = choice.value; change(); } });
   const follow = make("input", { type: "checkbox", id: "follow", onchange: () => { followLatest(); change(); } });
   follow.checked = query.get("follow") === "latest";
@@ -51,10 +52,11 @@ export function runsPage(main, query, start) {
   const stopping = make("div", { id: "stopping" });
   const gapOf = make("span", { class: "small" });
   const stopOf = make("span", { class: "small" });
+  const pairs = make("div", { id: "pairs" });
   const compared = make("div", { id: "compared", class: "below" });
 
   const table = new RunTable({ chosen, onchoice: choose, onshown: () => restart() });
-  const charts = { runs: runChart(curvePlace, described), gap: gapChart(gapPlace, described) };
+  const charts = { runs: runChart(curvePlace, described), gap: new GapCharts(gapPlace, described) };
 
   // Who opens the page without a choice sees the newest run.
   function greet() {
@@ -96,7 +98,7 @@ export function runsPage(main, query, start) {
 
   function change() {
     const address = new URLSearchParams([...chosen].map((run) => ["run", run]));
-    if (curve !== "loss") address.set("curve", curve);
+    if (curve) address.set("curve", curve);
     if (!log) address.set("time", "linear");
     if (follow.checked) address.set("follow", "latest");
     if (!together.checked) address.set("seeds", "apart");
@@ -145,9 +147,13 @@ export function runsPage(main, query, start) {
   function draw() {
     for (const part of parts) part.classList.toggle("hidden", chosen.size === 0 && version !== "");
     drawChart();
-    const bands = (judgement?.bands ?? []).flatMap((band) => band.times.map((time, i) => ({ time, pair: `${band.pair[0]} − ${band.pair[1]}`, gap: band.gap[i], lower: band.lower[i], upper: band.upper[i] }))).filter((row) => (!log || row.time > 0) && row.lower !== null);
+    const bands = (judgement?.bands ?? []).slice(0, MOST_PAIRS).map((band) => ({
+      pair: `${band.pair[0]} − ${band.pair[1]}`,
+      rows: band.times.map((time, i) => ({ time, gap: band.gap[i], lower: band.lower[i], upper: band.upper[i] })).filter((row) => (!log || row.time > 0) && row.lower !== null),
+    })).filter((band) => band.rows.length > 0);
     gapPlace.parentElement.classList.toggle("hidden", bands.length === 0);
-    if (bands.length > 0) charts.gap.show({ bands, zero: [{ gap: 0 }] });
+    if (bands.length > 0) charts.gap.show(bands);
+    pairs.replaceChildren(judgement?.pairs?.length > 1 ? pairTable(judgement.pairs) : "");
     drawTexts(good());
   }
 
@@ -165,7 +171,7 @@ export function runsPage(main, query, start) {
     const fits = (row) => !log || row.time > 0;
     const rules = judgement?.stopping ?? [];
     const marks = [...new Set(rules.map((rule) => rule.time))].map((time) => ({ time, label: rules.filter((rule) => rule.time === time).map((rule) => rule.rule).join(", ") }));
-    const crossings = (judgement?.crossings ?? []).map((one) => ({ time: one.time, label: `${one.after} leads` }));
+    const crossings = (judgement?.crossings ?? []).map((one) => ({ time: one.time, low: one.low, high: one.high, label: `${one.after} leads` }));
     marker.show(shown[0][1]);
     const stop = marker.time === null ? [] : [{ time: marker.time }];
     const rest = shown.filter(([run]) => nowcasts[run]).map(([run]) => aheadOf(nameOf(run), nowcasts[run], log));
@@ -178,7 +184,10 @@ export function runsPage(main, query, start) {
     status.textContent = [...evaluations, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
     const nothing = version === "" ? "Reading the folder …" : table.rows.length === 0 ? EMPTY : "Click a run in the table to see its curves; tick several to compare them.";
     const text = chosen.size === 0 ? nothing : judged(judgement?.sentence) ?? judgement?.error ?? (shown.length > 0 ? "Working out who leads …" : "");
-    if (why.textContent !== text) why.textContent = text;
+    if (why.dataset.text !== text) {
+      why.dataset.text = text;
+      why.replaceChildren(...claimFirst(text));
+    }
     const names = [...new Set(shown.flatMap(([, one]) => one.curves))];
     if (names.length > 0 && [...choice.options].map((one) => one.value).join() !== names.join()) {
       choice.replaceChildren(...names.map((name) => make("option", { value: name }, name)));
@@ -209,6 +218,7 @@ export function runsPage(main, query, start) {
             if (one.same || !chosen.has(run)) continue;
             if (one.error && told.get(run)?.error === one.error) continue;
             told.set(run, one);
+            curve ||= one.curve ?? "";
             changed = true;
           }
           if (changed) draw();
@@ -306,7 +316,7 @@ export function runsPage(main, query, start) {
     make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is shown, by ", term("band", "bands"), " that hold at all ", term("look", "evaluations"), " together."),
     make("div", { class: "columns even" }, table.element,
       make("div", { class: "shown" }, why, parts[0],
-        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), gapPlace), parts[1], compared,
+        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), pairs, gapPlace), parts[1], compared,
         glossary())));
   pollCurves();
   pollRows();

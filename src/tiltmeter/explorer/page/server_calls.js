@@ -14,6 +14,14 @@ export async function ask(address, settings = {}, { slot = address, body = null 
   return told;
 }
 
+// A file, as plain bytes.
+export async function send(address, settings, file) {
+  const answer = await fetch(`${address}?${new URLSearchParams(settings)}`, { method: "POST", headers: { "Content-Type": "application/octet-stream" }, body: file });
+  const told = await answer.text();
+  if (answer.ok) return JSON.parse(told);
+  throw new Error(told.startsWith("{") ? JSON.parse(told).error : told);
+}
+
 export function wasReplaced(error) {
   return error.name === "AbortError";
 }

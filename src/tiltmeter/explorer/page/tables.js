@@ -9,6 +9,11 @@ export function numberTable(header, rows, caption = null) {
       make("tbody", {}, ...rows.map((row) => make("tr", {}, ...row.map((cell, i) => make("td", { class: i ? "number" : null }, cell)))))));
 }
 
+// Every pair of groups: who leads at the end, since when, and the limits of the gap there.
+export function pairTable(rows) {
+  return numberTable(["pair", "leader", "since", "gap", "limits"], rows.map((row) => [row.pair.join(", "), row.leader || "not clear", row.since === null ? "" : shortNumber(row.since), shortNumber(row.gap), `${shortNumber(row.low)} to ${shortNumber(row.high)}`]), "Every pair of groups");
+}
+
 // The rules of `stopping`, or why there are none; with `move`, a rule is a button that moves the marker there.
 export function stoppingTable(answer, at, mean, move = null) {
   if (!answer || answer.stopping?.length === 0 || !answer.stopping) return make("p", { class: "small" }, answer === null ? "Computing …" : answer?.stopping_refused ?? "");

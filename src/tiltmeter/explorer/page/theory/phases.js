@@ -48,7 +48,7 @@ function reason(driver, problem, who) {
   return share[place] > share[1 - place] ? "more data" : "less data";
 }
 
-// The same words as print(tm.phases(theory)).
+// The same words as print(tm.leaders(theory)).
 export function sentence(found) {
   if (found.length === 0) return "No group leads: the loss of all groups is the same up to rounding.";
   const because = (phase) => (phase.reason === null ? "" : ` (${phase.reason})`);

@@ -1,0 +1,176 @@
+"""Start: a table becomes a task; and every page opens without an error."""
+
+import asyncio
+import importlib.util
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import tiltmeter as tm
+from tiltmeter.explorer import table_routes
+from tiltmeter.explorer.settings import LARGEST_TABLE, PLACE
+from tiltmeter.explorer.single_file import page_files
+from tiltmeter.explorer.tables import free_name, table_columns, table_rows, table_written
+
+_spec = importlib.util.spec_from_file_location("made_runs", Path(__file__).with_name("made_runs.py"))
+_made = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(_made)
+
+
+def people(count=400, seed=0):
+    """Loans that women get less often at the same income."""
+    rng = np.random.default_rng(seed)
+    sex = rng.choice(["f", "m"], count)
+    income = rng.normal(30, 8, count).round(1)
+    approved = np.where(income + 6 * (sex == "m") + rng.normal(0, 3, count) > 32, "yes", "no")
+    return pd.DataFrame({"sex": sex, "income": income, "debt": rng.normal(10, 3, count).round(1), "approved": approved})
+
+
+@pytest.fixture(scope="module")
+def trusted(tmp_path_factory, start_explorer):
+    with start_explorer(tmp_path_factory.mktemp("start") / "runs", "--allow-runs") as found:
+        yield found
+
+
+def sent(explorer, name, body, kind="application/octet-stream", origin=None):
+    origin = origin or f"http://127.0.0.1:{explorer.port}"
+    return explorer.ask(f"/api/table?name={name}", "POST", body, Origin=origin, Content_Type=kind)
+
+
+def test_a_table_is_brought_guessed_and_forecast(trusted):
+    answer = sent(trusted, "people.csv", people().to_csv(index=False).encode())
+    assert answer.status == 200, answer.text
+    assert trusted.json("/api/tables") == [{"table": f"{PLACE}/people.csv", "name": f"{PLACE}/people.csv"}]
+    told = trusted.json(f"/api/columns?table={PLACE}/people.csv")
+    assert (told["label"], told["positive"], told["group"], told["kind"]) == ("approved", "yes", "sex", "benefit")
+    assert told["guessed"] == ["label", "positive label", "group", "question"]
+    assert [one["rows"] for one in told["sizes"]] == people()["sex"].value_counts().sort_index().tolist()
+    other = trusted.json(f"/api/columns?table={PLACE}/people.csv&label=sex&group=approved")
+    assert (other["label"], other["group"]) == ("sex", "approved")
+    written = trusted.post("/api/task", {"table": f"{PLACE}/people.csv", "kind": "burden"})
+    source = f"file/{PLACE}/people.toml"
+    assert written.text == f'{{"source": "{source}"}}'
+    text = (trusted.folder / PLACE / "people.toml").read_text()
+    assert 'kind = "burden"  # benefit' in text
+    pytest.importorskip("torch")
+    found = trusted.json(f"/api/what-if?source={source}")
+    assert found["groups"] == ["f", "m"]
+    assert found["lr"] == 0.001  # the rate of AdamW can be changed, too
+
+
+def test_nothing_is_written_without_leave(explorer):
+    for answer in (sent(explorer, "people.csv", b"a,b\n1,2\n"), explorer.post("/api/task", {"table": "people.csv"})):
+        assert answer.status == 403
+        assert "--allow-runs" in answer.text
+    assert not (explorer.folder / PLACE).exists()
+
+
+def test_what_is_no_table_is_refused(trusted):
+    there = set((trusted.folder / PLACE).glob("*")) if (trusted.folder / PLACE).exists() else set()
+    assert sent(trusted, "people.exe", b"x").status == 400
+    assert sent(trusted, "people.csv", b"x", kind="text/plain").status == 415
+    assert sent(trusted, "people.csv", b"x", origin="http://evil.example").status == 403
+    headers = {"Origin": f"http://127.0.0.1:{trusted.port}", "Content_Type": "application/octet-stream"}
+    huge = trusted.ask("/api/table?name=a.csv", "POST", None, Content_Length=str(LARGEST_TABLE + 1), **headers)
+    assert huge.status == 413
+    now = set((trusted.folder / PLACE).glob("*")) if (trusted.folder / PLACE).exists() else set()
+    assert now == there
+    for path in ("/api/columns?table=../../etc/passwd", "/api/columns?table=none.csv"):
+        assert trusted.ask(path).text == '{"error":"This table is no longer there."}'
+
+
+@pytest.mark.parametrize("given", ["../../evil.csv", ".hidden.csv", "a b<script>.csv", "x" * 300 + ".csv", "-rf.csv"])
+def test_names_of_files_stay_in_the_folder(tmp_path, given):
+    name = free_name(tmp_path, given)
+    assert re.fullmatch(r"\w[\w.-]{0,79}", name, re.ASCII)
+    assert (tmp_path / name).resolve().parent == tmp_path.resolve()
+
+
+def test_a_name_that_is_taken_gets_a_number(tmp_path):
+    (tmp_path / "a.csv").write_text("")
+    assert free_name(tmp_path, "a.csv") == "a-2.csv"
+
+
+def test_links_and_runs_are_not_tables(tmp_path):
+    people(50).to_csv(tmp_path / "real.csv", index=False)
+    (tmp_path / "link.csv").symlink_to("/etc/hostname")
+    _made.write(tmp_path / "run", evaluations=2)
+    (tmp_path / "run" / "points.csv").write_text("a,b\n")
+    assert [one["name"] for one in table_rows(str(tmp_path))] == ["real.csv"]
+
+
+def test_an_existing_training_file_is_not_overwritten(tmp_path):
+    people(50).to_csv(tmp_path / "p.csv", index=False)
+    (tmp_path / "p.toml").write_text("mine")
+    assert table_written(str(tmp_path), "p.csv")["source"] == "file/p-2.toml"
+    assert (tmp_path / "p.toml").read_text() == "mine"
+    with pytest.raises(ValueError, match="`kind` should be benefit or burden"):
+        table_written(str(tmp_path), "p.csv", kind="neither")
+    assert table_columns(str(tmp_path), "p.csv")["missing"] == 0
+
+
+def test_a_table_that_takes_too_long_is_given_up(monkeypatch):
+    async def never(*_, **__):
+        await asyncio.sleep(60)
+
+    monkeypatch.setattr(table_routes, "PATIENCE", 0.05)
+    state = SimpleNamespace(table_reader=SimpleNamespace(ask=never), settings=SimpleNamespace(folder="."))
+    with pytest.raises(ValueError, match="was not read within"):
+        asyncio.run(table_routes._read(state, "columns", {}))
+
+
+def test_names_of_the_library_in_the_pages_exist():
+    """The page writes programs: every `tm.name` in them is one."""
+    names = set(re.findall(r"\btm((?:\.[A-Za-z_]\w*)+)", "\n".join(page_files().values())))
+    assert names
+    for name in names:
+        found = tm
+        for part in name[1:].split("."):
+            found = getattr(found, part)
+
+
+def test_every_page_opens_without_an_error(trusted, open_page):
+    _made.write(trusted.folder / "made", evaluations=12)
+    page = open_page(trusted.address + "#start")
+    page.wait_for_selector("#table-file")
+    page.goto(trusted.address + "#runs")
+    page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
+    for name in ("theory", "studies", "lessons"):
+        page.goto(f"{trusted.address}#{name}")
+        page.wait_for_selector("h1")
+    page.close()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("width", [1280, 390])
+def test_from_a_file_to_a_report_by_keyboard(tmp_path, start_explorer, open_page, width):
+    pytest.importorskip("torch")
+    people(2000).to_csv(tmp_path / "loans.csv", index=False)
+    with start_explorer(tmp_path / "runs", "--allow-runs") as explorer:
+        page = open_page(explorer.address, width=width)
+        page.wait_for_selector("#table-file")
+        page.locator("#table-file").focus()
+        page.set_input_files("#table-file", tmp_path / "loans.csv")
+        page.wait_for_selector("#task-label")
+        page.get_by_role("button", name="Forecast").focus()
+        page.keyboard.press("Enter")
+        page.wait_for_selector("#forecast-key .legend", state="attached")
+        page.get_by_role("button", name="Train it").focus()
+        page.keyboard.press("Enter")
+        page.get_by_role("link", name="Report").wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        said = page.locator("#why").text_content()
+        report = page.get_by_role("link", name="Report").get_attribute("href")
+        page.goto(explorer.address.rstrip("/") + report)
+        shown = (
+            page.locator("h1")
+            .first.inner_text()
+            .replace("\N{NO-BREAK SPACE}", " ")
+            .replace("\N{NARROW NO-BREAK SPACE}", " ")
+        )
+        assert said.startswith(shown.rstrip(".").replace("has the", "will have the"))
+        page.close()
