@@ -45,7 +45,7 @@ def the_pair(curve: xr.DataArray, pair: AskedPair | None) -> Pair:
             known = ", ".join(f'"{a} vs {b}"' for a, b in combinations(groups, 2))
             raise ValueError(f"`pair` should name two groups, as in {known}. Found pair = {pair!r}.")
         return named[0]
-    if len(pair) != 2 or pair[0] == pair[1]:
+    if not isinstance(pair, (tuple, list)) or len(pair) != 2 or pair[0] == pair[1]:
         raise ValueError(f"`pair` should name two different groups. Found pair = {pair!r}.")
     for group in pair:
         if group not in groups:

@@ -40,7 +40,7 @@ class Question:
         if (self.decision is None) != (self.outcome is None):
             missing = "outcome" if self.outcome is None else "decision"
             raise ValueError(f"`decision` and `outcome` go together. Found no {missing}.")
-        if self.kind not in ASKED:
+        if not isinstance(self.kind, str) or self.kind not in ASKED:
             raise ValueError(f'`kind` should be "burden" or "benefit". Found kind = {self.kind!r}.')
         if self.curve is not None and not isinstance(self.curve, str):
             raise TypeError(f"`curve` should be the name of a curve. Found curve = {self.curve!r}.")

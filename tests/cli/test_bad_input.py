@@ -86,11 +86,11 @@ FLAGS = [
     ((*PREDICT, "--evaluations", "9223372036854775807"), "`evaluations` should be at most"),
     ((*PREDICT, "--evaluations", "1000000000"), "to fit in memory. Found 1,000,000,000 evaluations"),
     ((*PREDICT, "--until", "nan"), "`since` should be positive and below `until`."),
-    ((*SIMULATE, "--seeds", "10000000000"), "`seeds` should be at most 100,000,000. Found seeds = 10000000000."),
+    ((*SIMULATE, "--seeds", "10000000000"), "`seeds` should lie between 1 and 100,000,000. Found seeds = 10000000000."),
     ((*SIMULATE, "--d", "1000000000000", "--method", "direct"), "to fit in memory. Found 1,000,000,000,000 dimensions"),
     ((*SIMULATE, "--d", "1000000000000"), "A simulation should end within a year."),
     ((*SIMULATE, "--d", str(10**30)), "`d` should be at most 1e+15. Found d = 1e+30."),
-    ((*SIMULATE, "--seeds", "0"), "`seeds` should be at least 1."),
+    ((*SIMULATE, "--seeds", "0"), "`seeds` should lie between 1 and 100,000,000."),
 ]  # fmt: skip
 
 

@@ -82,7 +82,7 @@ def test_notes_go_to_stderr(simulate):
     ("options", "sentence"),
     [
         ({"d": "3"}, "`d` should be at least 4: means and teachers span 2 dimensions"),
-        ({"seeds": "0"}, "`seeds` should be at least 1. Found seeds = 0."),
+        ({"seeds": "0"}, "`seeds` should lie between 1 and 100,000,000. Found seeds = 0."),
         ({"alpha": "2"}, "Use method=Direct()."),
         ({"momentum": "0.5", "against": "theory"}, "`predict` has no exact solution with momentum."),
         ({"method": "guess"}, "guess"),

@@ -33,6 +33,7 @@ LAYERS = [
     ["pairs"],
     ["names", "over_seeds", "progress", "question", "threads"],
     ["record"],
+    ["arguments"],
     ["child_process", "compiled", "lazy_names", "plugins", "shown_text", "version"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}

@@ -123,8 +123,12 @@ def test_centred_and_equal_teachers_run():
 BAD = [
     ({"d": 2}, ValueError, "`d` should be at least 4, to hold all means and teachers. Found d = 2."),
     ({"d": 20.5}, TypeError, "`d` should be a whole number of dimensions. Found d = 20.5."),
-    ({"seeds": 0}, ValueError, "`seeds` should be positive. Found seeds = 0."),
-    ({"seeds": 2.5}, TypeError, "`seeds` should be a number of seeds or a list of them. Found seeds = 2.5."),
+    ({"seeds": 0}, ValueError, "`seeds` should lie between 1 and 100,000,000. Found seeds = 0."),
+    (
+        {"seeds": 2.5},
+        TypeError,
+        "`seeds` should be how many, or a list of different whole numbers from 0. Found seeds = 2.5.",
+    ),
     ({"samples": 0.01}, ValueError, "`samples` * d should be at least 2 examples. Found samples = 0.01 with d = 20."),
     ({"samples": -1.0}, ValueError, "`samples` should be positive. Found samples = -1."),
     ({"test": -1}, ValueError, "`test` should be a number of examples, or 0 for none. Found test = -1."),

@@ -229,10 +229,19 @@ class TestSampling:
     [
         ({"train": [1]}, "`train` should be GroupedData. Found list."),
         ({"held_out": [1]}, "`held_out` should be GroupedData. Found list."),
-        ({"seeds": 0}, "`seeds` should be at least 1. Found seeds = 0."),
-        ({"seeds": "all"}, "`seeds` should be how many, or a list of them. Found seeds = 'all'."),
-        ({"seeds": [0, -1]}, "`seeds` should be integers from 0. Found -1 among them."),
-        ({"seeds": [1, 1]}, "`seeds` should be different from one another, and at least one. Found seeds = [1, 1]."),
+        ({"seeds": 0}, "`seeds` should lie between 1 and 100,000,000. Found seeds = 0."),
+        (
+            {"seeds": "all"},
+            "`seeds` should be how many, or a list of different whole numbers from 0. Found seeds = 'all'.",
+        ),
+        (
+            {"seeds": [0, -1]},
+            "`seeds` should be how many, or a list of different whole numbers from 0. Found seeds = [0, -1].",
+        ),
+        (
+            {"seeds": [1, 1]},
+            "`seeds` should be how many, or a list of different whole numbers from 0. Found seeds = [1, 1].",
+        ),
         ({"optimiser": None, "lr": -0.1}, "`lr` should be a positive number. Found lr = -0.1."),
         ({"optimiser": None, "lr": [0.1, 0.2]}, "`lr` should be a positive number. Found lr = [0.1, 0.2]."),
         ({"make": lambda: 3}, "`make` should return a torch.nn.Module. Found int."),

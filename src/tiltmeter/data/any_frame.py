@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.arguments import checked_path
+
 
 def is_table(value: object) -> bool:
     """Whether this is a pandas DataFrame."""
@@ -98,7 +100,7 @@ def any_frame(frame: Any) -> Any:
     import pandas as pd
 
     if isinstance(frame, (str, os.PathLike)):
-        return frame_from_file(Path(frame))
+        return frame_from_file(checked_path("frame", frame))
     if isinstance(frame, pd.DataFrame):
         return frame
     if type(frame).__module__.split(".")[0] == "datasets":

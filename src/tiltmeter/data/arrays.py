@@ -54,8 +54,8 @@ def members_of(group: Any) -> Any:
         group = _dense("group", group).cpu().numpy()
     if isinstance(group, np.ndarray) and group.ndim == 2:  # one row of labels per point: intersections of groups
         return [tuple(row) for row in group.tolist()]
-    if not isinstance(group, (np.ndarray, list, tuple)):
-        if not isinstance(group, Iterable):
+    if not isinstance(group, (np.ndarray, list, tuple)) or getattr(group, "ndim", 1) == 0:
+        if not isinstance(group, Iterable) or getattr(group, "ndim", 1) == 0:
             raise TypeError(f"`group` should give the group of every point. Found {type(group).__name__}.")
         group = list(group)
     return group

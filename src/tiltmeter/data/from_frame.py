@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiltmeter.arguments import checked_kind, checked_list
 from tiltmeter.data.any_frame import any_frame, check_once, column
 from tiltmeter.data.labels import plain_label, plain_labels
 from tiltmeter.record.labelled import JSON, label_to_json
@@ -214,9 +215,14 @@ def _count(members: Sequence[Any], chosen: np.ndarray | None = None) -> dict[Has
 
 
 def _features(table: Any, features: Sequence[Any] | None, label: Any, used: set[Any]) -> list[Any]:
-    if isinstance(features, str):
-        raise TypeError(f"`features` should be a list of columns. Found features = {features!r}.")
-    chosen = [name for name in table.columns if name not in used] if features is None else list(features)
+    wanted = "a list of columns"
+    chosen = (
+        [name for name in table.columns if name not in used]
+        if features is None
+        else checked_list("features", features, wanted)
+    )
+    for name in chosen:
+        checked_kind("features", name, Hashable, wanted)
     check_once(chosen, "features")
     for name in chosen:
         column(table, name, "features")

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.data.stratified_split import stratified_split
 from tiltmeter.discover.rules import CUTS, MOST_VALUES, Columns
 from tiltmeter.forecast.bands import Promise, with_promise
@@ -94,10 +95,9 @@ class LearningCurves:
         return np.stack([values[:, part][..., places].mean((0, 1), dtype=np.float64) for part in parts], axis=1)
 
 
-def learning_curves(run: object) -> LearningCurves:
+def learning_curves(run: Trajectory) -> LearningCurves:
     """What the run kept, or a sentence about why no groups can be found in it."""
-    if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, as of a Probe, `train` or `load`. Found {type(run).__name__}.")
+    checked_kind("run", run, Trajectory, A_RUN)
     if (ended := diverged_at(run)) is not None:
         raise ValueError(f"`run` should have trained to its end. Found one that diverged at {run.clock} {ended:.4g}.")
     facts = _held_out(run.origin)

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tiltmeter.arguments import checked_share
 from tiltmeter.discover.clusters import (
     SHOWN,
     Layer,
@@ -137,8 +138,7 @@ def discover(
 
 
 def _check(level: float, most: int, depth: int, least: float | None, floor: float) -> None:
-    if not 0 < level < 1:
-        raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
+    checked_share("level", level)
     if isinstance(most, bool) or not isinstance(most, int) or most < 1:
         raise ValueError(f"`most` should be a positive number of rules. Found most = {most!r}.")
     if depth not in range(1, DEEPEST + 1):

@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import checked_seeds
 from tiltmeter.explorer.run_rows import DEPTH, address_of, is_inside, refusal
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import load
@@ -25,7 +26,7 @@ from tiltmeter.record.directory.lock import live_writer
 from tiltmeter.shown_text import visible
 from tiltmeter.study.folder import CELLS, FAILED, STUDY, WORK, Failure, Places, read_study
 from tiltmeter.study.function_reference import FunctionReference
-from tiltmeter.study.grid import Cell, checked_cells, checked_factors, checked_seeds, settings_of, text
+from tiltmeter.study.grid import Cell, checked_cells, checked_factors, settings_of, text
 from tiltmeter.study.status import status_of
 from tiltmeter.study.table import build_table, last_values
 from tiltmeter.study.variance.shares import shares
@@ -54,7 +55,7 @@ class StoredStudy:
         factors = checked_factors(said["factors"])
         if isinstance(said["seeds"], int) and said["seeds"] > MOST_CELLS:
             raise ValueError(f"This study has {said['seeds']:,} seeds; up to {MOST_CELLS:,} cells are shown here.")
-        seeds = checked_seeds(said["seeds"])
+        seeds = None if said["seeds"] is None else checked_seeds(said["seeds"])
         count = prod(len(values) for values in factors.values()) * len(seeds or (0,))
         if count > MOST_CELLS:
             raise ValueError(f"This study has {count:,} cells; up to {MOST_CELLS:,} are shown here.")

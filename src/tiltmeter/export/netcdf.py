@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.export.tables import plain_label, target
 from tiltmeter.record import Trajectory
 
@@ -48,8 +49,7 @@ def to_zarr(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
 
 def curve_tree(run: Trajectory) -> xr.DataTree:
     """The curves as a tree of datasets, each under its own name, with plain labels and attributes."""
-    if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
+    checked_kind("run", run, Trajectory, A_RUN)
     nodes: dict[str, Any] = {f"/{name}": _plain(curve).to_dataset(name=name) for name, curve in run.items()}
     tree = xr.DataTree.from_dict(nodes)
     tree.attrs = {"clock": run.clock, "origin": json.dumps(run.origin.to_json())}

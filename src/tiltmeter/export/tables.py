@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.record import Trajectory
 from tiltmeter.record.directory.atomic_files import write_atomically, written_aside
 from tiltmeter.shown_text import visible
@@ -30,8 +31,7 @@ def plain_table(run: Trajectory) -> pd.DataFrame:
 
     If the labels of one dimension have different types, they are converted to text.
     """
-    if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
+    checked_kind("run", run, Trajectory, A_RUN)
     table = run.to_dataframe()
     for name in table.columns:
         if table[name].dtype == object:
@@ -142,8 +142,7 @@ def to_latex(run: Trajectory, path: str | os.PathLike[str], curves: Sequence[str
     The table needs only `\usepackage{booktabs}`. Seeds are averaged; the bracket is then the standard error over seeds.
     """
     place = target(path, ".tex")
-    if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, as `load` gives. Found {type(run).__name__}.")
+    checked_kind("run", run, Trajectory, A_RUN)
     names = list(curves) or [n for n in run if _fits(run, n) and not n.endswith("_se")]
     for name in names:
         if not _fits(run, name):

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.export.tables import plain_label
 from tiltmeter.record import Trajectory
 
@@ -88,8 +89,7 @@ def to_tensorboard(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
     TensorBoard draws equal names of several runs on one chart, so `loss` shows all groups together. Missing values are
     left out. TensorBoard counts whole steps; a run with fractional times raises an error.
     """
-    if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
+    checked_kind("run", run, Trajectory, A_RUN)
     place = Path(folder)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise FileExistsError(f"{place} already exists and is never overwritten. Choose a new name.")
@@ -155,8 +155,7 @@ def track(run: Trajectory, tracker: Tracker, *, after: int | None = None) -> int
     track(probe.trajectory(), tracker, after=sent)`. Trackers keep numbers, not their origin or the records of points:
     keep the run directory. Missing values are left out.
     """
-    if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
+    checked_kind("run", run, Trajectory, A_RUN)
     if not isinstance(tracker, Tracker):
         raise TypeError(f"`tracker` should be a Tracker, as export.wandb_tracker(run). Found {type(tracker).__name__}.")
     check_whole_steps(run, tracker.name)

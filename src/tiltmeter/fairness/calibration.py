@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.arguments import A_RUN, checked_kind, checked_share
 from tiltmeter.fairness.estimate import Estimate, wilson
 from tiltmeter.leaders.bands import MANY
 from tiltmeter.leaders.points import FEWEST, kept_points
@@ -94,8 +95,8 @@ def calibration(trajectory: Trajectory, *, level: float = 0.05, bins: int = BINS
 
     A small error does not mean that the model is useful: the base rate for everyone is calibrated.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
+    checked_kind("trajectory", trajectory, Trajectory, A_RUN)
+    checked_share("level", level)
     if bins < 1:
         raise ValueError(f"`bins` should be at least 1. Found bins = {bins}.")
     found = _answers(trajectory)

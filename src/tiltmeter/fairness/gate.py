@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from tiltmeter.arguments import checked_share
 from tiltmeter.leaders.headline import at, capital, term
 from tiltmeter.leaders.judgement import Basis, Judgement, judgement
 from tiltmeter.leaders.points import kept_points
@@ -135,8 +136,7 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
     the scatter over seeds, with Bonferroni's correction. "Inconclusive" means that
     neither such a gap nor its absence is clear: more points or seeds are needed. The limits are for the last evaluation
     only; an evaluation chosen because of its gap would need wider limits."""
-    if not 0 < level < 1:
-        raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
+    checked_share("level", level)
     if not 0 <= allowed < math.inf:
         raise ValueError(f"`gap` should not be negative. Found gap = {allowed}.")
     values = trajectory[curve]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from tiltmeter.arguments import A_RUN, checked_kind, checked_share
 from tiltmeter.fairness.estimate import Estimate, from_draws
 from tiltmeter.fairness.last_evaluation import LastEvaluation, Rates, last_evaluation
 from tiltmeter.pairs import Pair, the_pair
@@ -150,8 +151,8 @@ def why(trajectory: Trajectory, *, pair: Pair | None = None, ahead: Why | None =
     labels. This is arithmetic on the held-out points. The effect of the training data is not known from a run: pass the
     result of a forecast, `ahead=tm.tangent(model, train, evaluation).why(recipe, step=...)`.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
+    checked_kind("trajectory", trajectory, Trajectory, A_RUN)
+    checked_share("level", level)
     evaluation = last_evaluation(trajectory)
     chosen = _pair(trajectory, pair)
     splits: tuple[BaseRateSplit, ...] = ()

@@ -13,6 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
+from tiltmeter.arguments import checked_seeds
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.methods import Rehearsal, checked_method
 from tiltmeter.forecast.policy import Choice, choice_of, choose, twin_for
@@ -26,7 +27,7 @@ from tiltmeter.forecast.rehearsal import (
     workers_of,
 )
 from tiltmeter.forecast.result import finished
-from tiltmeter.forecast.task import Clock, ForecastTask, forecast_task, seed_numbers
+from tiltmeter.forecast.task import Clock, ForecastTask, forecast_task
 from tiltmeter.progress import Progress
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
@@ -150,7 +151,7 @@ def _over_weights(
             "With `seeds`, `model` should be a function that makes a new model, as lambda: nn.Linear(5, 1). "
             f"Found {type(model).__name__}."
         )
-    numbers = seed_numbers(seeds)
+    numbers = list(checked_seeds(seeds))
     task = forecast_task(model, train, held_out, recipe, watch, seed=numbers[0])
     if method is None:
         taken = Rehearsal(len(numbers), "weights")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -204,17 +204,6 @@ def copy_seeds(seed: int, count: int) -> list[int]:
     True
     """
     return [int(one) for one in np.random.SeedSequence((seed, 2**31)).generate_state(count, np.uint32)]
-
-
-def seed_numbers(seeds: Any) -> list[int]:
-    """The seeds that are meant: how many, or which."""
-    count = isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool)
-    if isinstance(seeds, str) or not (count or isinstance(seeds, (Sequence, np.ndarray))):
-        raise TypeError(f"`seeds` should be how many, or a list of them. Found seeds = {seeds!r}.")
-    numbers = list(range(seeds)) if count else [int(seed) for seed in seeds]
-    if not numbers or len(set(numbers)) < len(numbers) or min(numbers) < 0:
-        raise ValueError(f"`seeds` should be different integers from 0, at least one. Found seeds = {seeds}.")
-    return numbers
 
 
 def modules_of(model: nn.Module, *kinds: type) -> Iterator[nn.Module]:

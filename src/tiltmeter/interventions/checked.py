@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tiltmeter.arguments import checked_list
 from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.kinds import ModelIntervention, StepIntervention
@@ -14,9 +14,7 @@ def checked_interventions(given: Any) -> tuple[Intervention, ...]:
     """Return a tuple of interventions, with at most one of each kind that cannot be combined."""
     if isinstance(given, Intervention):
         raise TypeError(f"`interventions` should be a tuple: write interventions=({type(given).__name__}(...),).")
-    if isinstance(given, (str, Mapping)) or not isinstance(given, Iterable):
-        raise TypeError(f"`interventions` should be a tuple of interventions. Found {type(given).__name__}.")
-    laws = tuple(given)
+    laws = tuple(checked_list("interventions", given, "a tuple of interventions"))
     for law in laws:
         if isinstance(law, type):
             raise TypeError(f"`interventions` should hold values. Found the class {law.__name__}: call it.")

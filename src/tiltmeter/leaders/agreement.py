@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.leaders.exact import exact_curve
 from tiltmeter.over_seeds import over_seeds
 from tiltmeter.record.trajectory import Trajectory
@@ -73,6 +74,8 @@ def agreement(a: Trajectory, b: Trajectory, *curves: str) -> Agreement:
     Each row says which. Seeds are averaged. Standard errors come from the scatter over seeds, or from curves
     `<name>_se`.
     """
+    for name, run in (("a", a), ("b", b)):
+        checked_kind(name, run, Trajectory, A_RUN)
     if a.clock != b.clock:
         raise ValueError(
             f'The clocks differ: "{a.clock}" and "{b.clock}". Convert one with `on_clock`, as in '

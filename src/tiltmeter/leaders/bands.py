@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tiltmeter.arguments import checked_share
 from tiltmeter.leaders.points import PointCurve, check_codes
 from tiltmeter.threads import one_blas_thread
 
@@ -63,8 +64,7 @@ def balanced(columns: np.ndarray, level: float) -> np.ndarray:
     loss and a rate, are exceeded equally often (Beran, 1988). If the first row is the observation and the rows are
     exchangeable, the probability that it exceeds any critical value is at most `level`.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
+    checked_share("level", level)
     count = len(columns)
     below = np.empty(columns.shape)
     for column, share in zip(columns.T, below.T, strict=True):

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import checked_kind
 from tiltmeter.names import described
 from tiltmeter.pairs import AskedPair, the_pair
 from tiltmeter.problem.applied_interventions import refuse_interventions
@@ -57,6 +58,7 @@ def drivers(
     """
     from tiltmeter.theory.predict import predict
 
+    checked_kind("problem", problem, (Mixture, ClassMixture), "a problem, as of tm.teacher_mixture")
     refuse_interventions(sgd, "drivers")
     gaps: dict[tuple[bool, ...], xr.DataArray] = {}
     for on in product((False, True), repeat=len(DRIVERS)):

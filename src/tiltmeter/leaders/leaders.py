@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiltmeter.arguments import A_RUN, checked_kind, checked_share
 from tiltmeter.leaders.difference import ALL, Difference
 from tiltmeter.leaders.exact import exact_curve, revived
 from tiltmeter.leaders.headline import Headline, headline, headline_curve
@@ -19,7 +20,7 @@ from tiltmeter.leaders.phases import Course, Crossing, Phase, Undecided, ahead_o
 from tiltmeter.leaders.points import JUDGED, held_out_facts
 from tiltmeter.names import better_of
 from tiltmeter.pairs import AskedPair, Pair, groups_of, the_pair
-from tiltmeter.question import Question
+from tiltmeter.question import Question, checked_question
 from tiltmeter.record.labelled import JSON, label_to_json
 from tiltmeter.record.trajectory import NotebookCard, Trajectory
 from tiltmeter.shown_text import NotebookText, text_html
@@ -249,8 +250,9 @@ def leaders(
     "Not clear" is not "no difference": the limits say what is ruled out. The error rate does not hold for points that
     were also used to choose when to stop or which run to take.
     """
-    if not 0 < level < 1:
-        raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {level}.")
+    checked_kind("trajectory", trajectory, Trajectory, A_RUN)
+    checked_share("level", level)
+    checked_question(question)
     question = question if question is not None else asked_of(trajectory)
     trajectory = _as_asked(revived(trajectory), question)
     names = _names(trajectory, curves, question)

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.pairs import groups_of, leader_sign
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, percent
@@ -102,7 +103,9 @@ def stopping(
     Values at an evaluation that was chosen on the same points are too optimistic. `judge` is the record of the same
     training on other points (`data.split(held_out=, judge=)`, with a probe for each): evaluations are chosen on the
     first and measured on the second."""
-    if not within >= 0:
+    checked_kind("trajectory", trajectory, Trajectory, A_RUN)
+    checked_kind("curve", curve, str, "the name of a curve")
+    if not 0 <= checked_kind("within", within, (int, float), "a number") < 1e300:
         raise ValueError(f"`within` should not be negative. Found within = {within}.")
     values = trajectory[curve]
     if leader_sign(curve, values) < 0:

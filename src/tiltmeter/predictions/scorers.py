@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from scipy.special import betaincinv
 
+from tiltmeter.arguments import checked_share
 from tiltmeter.data.labels import coded
 
 __all__ = ["GroupScorer", "error_gap", "fpr_gap", "selection_gap", "tpr_gap", "worst_group_error"]
@@ -46,8 +47,8 @@ class GroupScorer:
     level: float | None = None
 
     def __post_init__(self) -> None:
-        if self.level is not None and not 0 < self.level < 1:
-            raise ValueError(f"`level` should lie strictly between 0 and 1. Found level = {self.level}.")
+        if self.level is not None:
+            checked_share("level", self.level)
 
     def __call__(self, estimator: Any, X: Any, y: Any) -> float:
         counted, happened = self.rate(np.asarray(y), np.asarray(estimator.predict(X)).reshape(len(X)))

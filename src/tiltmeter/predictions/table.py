@@ -297,7 +297,7 @@ def _are_names(values: Sequence[Any], table: pd.DataFrame) -> bool:
 def _array(value: Any, what: str) -> np.ndarray:
     if value is None:
         raise TypeError(f"`{what}` should name a column or hold one value per prediction. Found None.")
-    if type(value).__module__.split(".")[0] == "torch":
+    if type(value).__module__.split(".")[0] == "torch" and hasattr(value, "detach"):
         value = value.detach().cpu().numpy()
     array = np.asarray(value)
     if array.ndim not in (1, 2) or (array.dtype == object and array.ndim == 2 and what != "group"):

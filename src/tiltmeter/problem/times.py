@@ -11,7 +11,7 @@ def checked_times(times: Any) -> np.ndarray:
     """Times as an increasing array of non-negative floats."""
     try:
         array = np.atleast_1d(np.asarray(times, dtype=float))
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise TypeError(f"`times` should be numbers. Found {type(times).__name__}.") from None
     if array.ndim != 1 or array.size == 0:
         raise ValueError(f"`times` should be a non-empty list of numbers. Found an array of shape {array.shape}.")

@@ -8,13 +8,13 @@ import threading
 import weakref
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
-from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import checked_path
 from tiltmeter.record.contents import Memory, Progress, usable
 from tiltmeter.record.directory.atomic_files import explained
 from tiltmeter.record.directory.disk import Disk, Gone
@@ -50,7 +50,7 @@ class Recorder:
         Trajectory({}, clock, origin)  # the same sentences for a bad clock or origin, before anything is created
         if to is None and resume:
             raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
-        self.path = None if to is None else Path(to)
+        self.path = None if to is None else checked_path("to", to)
         try:
             self._place: Memory | Disk = (
                 Memory(clock, origin) if self.path is None else Disk(self.path, TrajectoryHeader(clock, origin), resume)

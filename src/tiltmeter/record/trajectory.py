@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import xarray as xr
 
+from tiltmeter.arguments import checked_kind, checked_list
 from tiltmeter.record.labelled import JSON, array_from_json, array_to_json
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.points import HeldPoints, Points, join_points
@@ -304,6 +305,9 @@ def stack(
     Labels are by default the seeds of the runs if each has exactly one, else 0, 1, 2, ... Points are joined at their
     first use, over the evaluations that all runs kept; those that not all runs kept in the same shape are left out.
     """
+    trajectories = checked_list("trajectories", trajectories, "a list of trajectories")
+    for one in trajectories:
+        checked_kind("trajectories", one, Trajectory, "a list of trajectories")
     if not trajectories:
         raise ValueError("`stack` needs at least one trajectory.")
     first = trajectories[0]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
+from tiltmeter.arguments import A_RUN, checked_kind, checked_path
 from tiltmeter.record.directory.atomic_files import write_atomically
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.findings import findings
@@ -27,12 +27,11 @@ def to_model_card(run: Trajectory, path: str | os.PathLike[str] | None = None) -
     (its metadata too) stays as it is. For a card of skops: `card.add(**{"Bias during training": text})`, without the
     first line. The section says what this run shows on these points, not that the model is fair.
     """
-    if not isinstance(run, Trajectory):
-        raise TypeError(f"`run` should be a Trajectory, for example from `load`. Found {type(run).__name__}.")
+    checked_kind("run", run, Trajectory, A_RUN)
     text = model_card(findings(run))
     if path is None:
         return text
-    place = Path(path)
+    place = checked_path("path", path)
     if place.suffix.lower() != ".md":
         raise ValueError(f"`path` should end in .md. Found {place.name!r}.")
     before = place.read_text(encoding="utf-8") if place.exists() else ""

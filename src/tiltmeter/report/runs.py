@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import xarray as xr
 
+from tiltmeter.arguments import checked_kind, checked_list, checked_path
 from tiltmeter.plot.offline_page import page_html, script_json
-from tiltmeter.question import Question
+from tiltmeter.question import Question, checked_question
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.directory.atomic_files import write_atomically
 from tiltmeter.report.comparison_section import comparison_section
@@ -71,14 +72,19 @@ def page(
     discovery: Discovery | None = None,
 ) -> tuple[Path, dict[str, Any]]:
     """The page as `report` writes it, and its numbers."""
+    checked_kind("title", title, str, "a text")
+    checked_question(question)
     given: list[str] | None = None
     if isinstance(runs, Mapping) and not isinstance(runs, (Trajectory, xr.Dataset)):
         given, runs = [str(name) for name in runs], list(runs.values())
     if isinstance(runs, (Trajectory, xr.Dataset, str, os.PathLike)):
         raise TypeError(f"`runs` should be a list of runs, as [run]. Found {type(runs).__name__}.")
+    runs = checked_list("runs", runs, "a list of runs, as [run]")
+    for run in runs:
+        checked_kind("runs", run, (Trajectory, xr.Dataset, str, os.PathLike), "a list of runs, as [run]")
     if not runs:
         raise ValueError("`report` needs at least one run. Found none.")
-    path = page_place(path)
+    path = page_place(checked_path("path", path))
     loaded = [load(run) if isinstance(run, (str, os.PathLike)) else run for run in runs]
     names = given or _names(runs, loaded)
     several = len(loaded) > 1 or given is not None

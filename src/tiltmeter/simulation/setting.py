@@ -80,8 +80,6 @@ def _single(value: Any, name: str) -> None:
         raise ValueError(f"`{name}` should be one number here, not a grid over {', '.join(map(str, value.dims))}.")
 
 
-#: The largest number of seeds.
-MOST_SEEDS = 10**8
 #: A step of one seed takes at least this many seconds; more than a year in all is refused.
 STEP_SECONDS, YEAR = 1e-8, 3.15e7
 

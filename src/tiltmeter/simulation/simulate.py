@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import checked_seeds
 from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.population.labelled_curves import chosen_names
 from tiltmeter.problem.class_mixture import ClassMixture
@@ -27,13 +28,14 @@ from tiltmeter.record import Recorder, save
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Clock, LazyCurves, Trajectory
+from tiltmeter.shown_text import quoted
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.curves import curves_of
 from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
 from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.full_batch import full_batch_evaluations
 from tiltmeter.simulation.run import Method, Observation, Run, stack_observations
-from tiltmeter.simulation.setting import MOST_SEEDS, StepSettings, check_size, setting
+from tiltmeter.simulation.setting import StepSettings, check_size, setting
 from tiltmeter.simulation.simulate_classes import ClassSimulation
 
 #: Seconds for a stretch of steps: between stretches, interrupts are noticed and progress is reported.
@@ -220,29 +222,8 @@ def checked_dimension(d: object) -> int:
     if d < 1:
         raise ValueError(f"`d` should be at least 1. Found d = {d}.")
     if d > MOST_DIMENSIONS:
-        raise ValueError(f"`d` should be at most {MOST_DIMENSIONS:.0e}. Found d = {float(d):.3g}.")
+        raise ValueError(f"`d` should be at most {MOST_DIMENSIONS:.0e}. Found d = {quoted(d)}.")
     return int(d)
-
-
-def checked_seeds(seeds: object) -> tuple[int, ...]:
-    """Return the seeds as a tuple of different non-negative integers."""
-    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
-        if seeds < 1:
-            raise ValueError(f"`seeds` should be at least 1. Found seeds = {seeds}.")
-        if seeds > MOST_SEEDS:
-            raise ValueError(f"`seeds` should be at most {MOST_SEEDS:,}. Found seeds = {seeds}.")
-        return tuple(range(int(seeds)))
-    if isinstance(seeds, (str, bytes, bool)) or not isinstance(seeds, (Sequence, np.ndarray, range)):
-        raise TypeError(f"`seeds` should be an integer or a list of integers. Found seeds = {seeds!r}.")
-    for seed in seeds:
-        if isinstance(seed, (bool, np.bool_)) or not isinstance(seed, (int, np.integer)):
-            raise TypeError(f"`seeds` should be an integer or a list of integers. Found the seed {seed!r}.")
-        if seed < 0:
-            raise ValueError(f"`seeds` should not be negative. Found the seed {seed}.")
-    labels = tuple(int(seed) for seed in seeds)
-    if not labels or len(set(labels)) != len(labels):
-        raise ValueError(f"`seeds` should name at least one seed, each once. Found seeds = {seeds!r}.")
-    return labels
 
 
 def whole_steps(times: np.ndarray, d: int) -> np.ndarray:

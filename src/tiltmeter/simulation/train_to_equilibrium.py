@@ -12,6 +12,7 @@ import numpy as np
 import xarray as xr
 from scipy.linalg import cho_factor, cho_solve
 
+from tiltmeter.arguments import checked_seeds
 from tiltmeter.losses import Hinge, Loss
 from tiltmeter.population.trained_students import TrainedStudents, between_students, by_formula, labelled_observables
 from tiltmeter.problem.geometry import factor
@@ -164,7 +165,7 @@ def train_to_equilibrium(
     """
     objective = Objective(loss, samples, ridge, weights, bias, coupling)
     flat = flatten(problem, objective)
-    chosen = _seeds(seeds)
+    chosen = checked_seeds(seeds)
     _check_size(flat, d)
     if isinstance(test, bool) or test != int(test) or test < 0:
         raise ValueError(f"`test` should be a number of examples, or 0 for none. Found test = {test}.")
@@ -237,16 +238,6 @@ def _training_loss(
     sizes = np.bincount(data.group, minlength=point.groups)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.bincount(data.group, values, minlength=point.groups) / np.where(sizes > 0, sizes, np.nan))
-
-
-def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
-    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
-        if seeds < 1:
-            raise ValueError(f"`seeds` should be positive. Found seeds = {seeds}.")
-        return tuple(range(int(seeds)))
-    if isinstance(seeds, (bool, float, str)) or len(seeds) == 0:
-        raise TypeError(f"`seeds` should be a number of seeds or a list of them. Found seeds = {seeds!r}.")
-    return tuple(int(seed) for seed in seeds)
 
 
 def _check_size(flat: Flattened, d: int) -> None:

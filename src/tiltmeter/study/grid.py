@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import operator
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -135,26 +134,6 @@ def plain(value: Any, name: str) -> Any:
 def text(value: Any) -> str:
     """A value as canonical JSON."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
-def checked_seeds(seeds: int | Sequence[int] | None) -> tuple[int, ...] | None:
-    """A number of seeds, or the seeds themselves, each once.
-
-    >>> checked_seeds(3), checked_seeds([7, 8])
-    ((0, 1, 2), (7, 8))
-    """
-    if seeds is None:
-        return None
-    if isinstance(seeds, int) and not isinstance(seeds, bool):
-        checked_count(seeds, "seeds")
-        return tuple(range(seeds))
-    try:
-        found = tuple(operator.index(seed) for seed in seeds)  # type: ignore[union-attr]
-    except TypeError:
-        raise TypeError(f"`seeds` should be a number or a list of whole numbers. Found {quoted(seeds)}.") from None
-    if not found or len(set(found)) < len(found):
-        raise ValueError(f"`seeds` should list at least one seed, each once. Found seeds = {quoted(list(found))}.")
-    return found
 
 
 def checked_count(value: int, name: str) -> None:

@@ -13,6 +13,7 @@ from typing import Any
 
 import xarray as xr
 
+from tiltmeter.arguments import checked_seeds
 from tiltmeter.record import Trajectory, load
 from tiltmeter.shown_text import NotebookText, quoted, shortened
 from tiltmeter.study.compute import Task
@@ -27,7 +28,6 @@ from tiltmeter.study.grid import (
     checked_factors,
     checked_limit,
     checked_only,
-    checked_seeds,
     factors_of,
     settings_of,
     text,
@@ -83,7 +83,7 @@ class Study(NotebookText):
             raise ValueError(f"`fraction` should lie above 0 and be at most 1. Found fraction = {self.fraction}.")
         if not isinstance(self.version, str):
             raise TypeError(f"`version` should be text. Found version = {quoted(self.version)}.")
-        object.__setattr__(self, "seeds", checked_seeds(self.seeds))
+        object.__setattr__(self, "seeds", None if self.seeds is None else checked_seeds(self.seeds))
         checked_count(self.tries, "tries")
         checked_limit(self.limit)
         object.__setattr__(self, "to", Path(self.to))

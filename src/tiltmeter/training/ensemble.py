@@ -12,6 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from tiltmeter.arguments import checked_seeds
 from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.measures.answers import Answers
@@ -81,6 +82,11 @@ def ensemble(
     """
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
+    if isinstance(make, torch.nn.Module) or not callable(make):
+        raise TypeError(
+            "`make` should be a function that makes a new model, as lambda: nn.Linear(5, 1). "
+            f"Found {type(make).__name__}."
+        )
     plan = _plan(train, held_out, recipe, seeds)
     before = streams()
     try:
@@ -119,7 +125,7 @@ def _plan(
     """Check everything that can be checked before a model is made."""
     told, validation = _data(train, held_out)
     check_labels_known(told, validation)
-    numbers = _seeds(seeds)
+    numbers = list(checked_seeds(seeds))
     grid = recipe_grid(recipe)
     check_needs(grid.recipes[0].interventions, told, None)
     given = lowered_recipe(grid.recipes[0], told)
@@ -206,22 +212,6 @@ def _data(data: object, held_out: object) -> tuple[GroupedData, GroupedData]:
             raise TypeError(f"`{name}` should be GroupedData. Found {type(value).__name__}.")
     assert isinstance(data, GroupedData)
     return data.split() if held_out is None else (data, held_out)  # type: ignore[return-value]
-
-
-def _seeds(seeds: object) -> list[int]:
-    if isinstance(seeds, (int, np.integer)) and not isinstance(seeds, bool):
-        if seeds < 1:
-            raise ValueError(f"`seeds` should be at least 1. Found seeds = {seeds}.")
-        return list(range(int(seeds)))
-    if isinstance(seeds, str) or not isinstance(seeds, (Sequence, np.ndarray)):
-        raise TypeError(f"`seeds` should be how many, or a list of them. Found seeds = {seeds!r}.")
-    found = list(seeds)
-    for seed in found:
-        if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
-            raise ValueError(f"`seeds` should be integers from 0. Found {seed!r} among them.")
-    if not found or len(set(found)) < len(found):
-        raise ValueError(f"`seeds` should be different from one another, and at least one. Found seeds = {found}.")
-    return [int(seed) for seed in found]
 
 
 def _measure(measure: Callable[..., Any]) -> GroupMetric:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from tiltmeter.arguments import checked_seed
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.modules.forward import Read
 from tiltmeter.modules.untouched import put_back, streams, untouched
@@ -58,6 +59,7 @@ def train(
     `validation` are the points with groups that it may fit.
     """
     check_training(model, train, held_out, recipe, watch, validation)
+    seed = checked_seed(seed)
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     before = streams()

@@ -74,6 +74,8 @@ def check_training(
     """Refuse what cannot be trained or looked at, before anything is changed."""
     if not isinstance(model, nn.Module):
         raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
+    if next(model.parameters(), None) is None:
+        raise ValueError("`model` should have parameters to train. Found none.")
     if not isinstance(train, GroupedData):
         raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
     checked_recipe(recipe)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.points import held_out_facts
 from tiltmeter.leaders.scorecard.group_values import (
@@ -257,6 +258,9 @@ def scorecard(
         raise TypeError(
             f'`runs` should be {{name: run}}, as {{"plain": run, "dro": other}}. Found {type(runs).__name__}.'
         )
+    checked_kind("curve", curve, str, "the name of a curve")
+    for run in runs.values():
+        checked_kind("runs", run, Trajectory, f"{A_RUN}, by name")
     if not runs:
         raise ValueError("A scorecard needs at least one run, the baseline first. Found none.")
     for part in levels:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
+from tiltmeter.arguments import checked_path
 from tiltmeter.record.contents import Contents
 from tiltmeter.record.directory.atomic_files import damage_of_archive
 from tiltmeter.record.directory.journal import CURVES, read
@@ -61,7 +62,7 @@ def check(path: str | os.PathLike[str]) -> Check:
     >>> str(check("runs/nowhere"))
     'runs/nowhere: unknown, 0 evaluations. Damaged: `path` should be a run directory. Found nothing at runs/nowhere.'
     """
-    directory = Path(path)
+    directory = checked_path("path", path)
     problems: list[str] = []
     try:
         read_header(directory)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import checked_path
 from tiltmeter.record.contents import Contents
 from tiltmeter.record.directory.disk import new_directory, read_trajectory
 from tiltmeter.record.directory.journal import CURVES, BadLine, read, read_on, stop, store
@@ -107,7 +108,7 @@ def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
     """
     if not isinstance(what, (Trajectory, xr.Dataset)):
         raise TypeError(f"`save` takes a Trajectory or an xarray.Dataset. Found {type(what).__name__}.")
-    with new_directory(Path(path)) as aside:
+    with new_directory(checked_path("path", path)) as aside:
         _write(what, aside)
 
 
@@ -123,7 +124,7 @@ def load(path: str | os.PathLike[str]) -> Trajectory | xr.Dataset:
     An incomplete last line, as a killed writer leaves it, is dropped. Any other damage is an error that names it.
     Points stay in their files until they are used, so do not move the directory while they are needed.
     """
-    directory = Path(path)
+    directory = checked_path("path", path)
     header = read_header(directory)
     # Read only to detect damage.
     read_end(directory)
