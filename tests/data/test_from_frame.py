@@ -199,7 +199,7 @@ class TestMissing:
         (lambda: read(people(), label="pay"), KeyError, "`label`: no column 'pay'. There are: 'age', 'job'"),
         (lambda: read(people(), group="height"), KeyError, "`group`: no column 'height'."),
         (lambda: read(people(), group=[]), ValueError, "`group` should name at least one column. Found none."),
-        (lambda: read(people(), features="age"), TypeError, "`features` should be a list of columns. Found features = 'age'."),
+        (lambda: read(people(), features="age"), TypeError, "`features` should be a list of columns. Found str."),
         (lambda: read(people(), features=["size"]), KeyError, "`features`: no column 'size'."),
         (lambda: read(people()[["sex", "wage", "mass"]]), ValueError, "No column is left for the features"),
         (lambda: read(people(), missing="ignore"), ValueError, "`missing` should be one of 'drop', 'impute', 'error'. Found missing = 'ignore'."),

@@ -96,7 +96,7 @@ def test_bad_places(tmp_path, write, name, sentence):
 @pytest.mark.parametrize("write", [export.to_csv, export.to_parquet, export.to_tensorboard])
 def test_only_trajectories(tmp_path, write):
     place = tmp_path / {"to_csv": "a.csv", "to_parquet": "a.parquet"}.get(write.__name__, "a")
-    with pytest.raises(TypeError, match=r"`run` should be a Trajectory, for example from `load`. Found dict."):
+    with pytest.raises(TypeError, match=r"`run` should be a Trajectory, as of a Probe, `train` or `load`. Found dict."):
         write({}, place)
 
 

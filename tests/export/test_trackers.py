@@ -74,7 +74,7 @@ def test_names_that_would_be_equal_stay_apart():
     ("call", "kind", "sentence"),
     [
         (lambda: export.track(run_of(), print), TypeError, "`tracker` should be a Tracker, as export.wandb_tracker(run). Found builtin"),
-        (lambda: export.track({}, export.Tracker("x", print)), TypeError, "`run` should be a Trajectory, for example from `load`. Found dict."),
+        (lambda: export.track({}, export.Tracker("x", print)), TypeError, "`run` should be a Trajectory, as of a Probe, `train` or `load`. Found dict."),
         (lambda: export.track(run_of(times=(0.5, 1, 2)), export.Tracker("A program", print)), ValueError, "A program counts whole steps. Found fractions in the times of 'loss'"),
         (lambda: export.wandb_tracker(3), TypeError, "A tracker needs what `wandb.init` returns. Found int, which has no `log`."),
         (lambda: export.mlflow_tracker(3, "1"), TypeError, "A tracker needs an `MlflowClient`. Found int"),

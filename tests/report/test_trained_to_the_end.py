@@ -29,5 +29,5 @@ def test_one_point_saved_and_beside_a_run(tmp_path):
 def test_other_datasets_are_refused(tmp_path):
     with pytest.raises(ValueError, match="here is no group error"):
         tm.report([xr.Dataset({"x": 1.0})], tmp_path / "page.html")
-    with pytest.raises(TypeError, match="takes trajectories, datasets or run directories"):
+    with pytest.raises(TypeError, match=r"a list of runs, as \[run\]. Found int"):
         tm.report([3], tmp_path / "page.html")

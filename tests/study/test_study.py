@@ -307,7 +307,10 @@ SENTENCES = [
     (lambda: Study(cells.numbers, {"seed": [1]}), "a word other than `seed`"),
     (lambda: Study(cells.numbers, {"a": [float("nan")]}), "should be plain JSON"),
     (lambda: Study(cells.numbers, {"a": [1]}, seeds=0), "`seeds` should lie between 1 and 100,000,000"),
-    (lambda: Study(cells.numbers, {"a": [1]}, seeds=[1, 1]), "each once. Found seeds = "),
+    (
+        lambda: Study(cells.numbers, {"a": [1]}, seeds=[1, 1]),
+        "a list of different whole numbers from 0. Found seeds = ",
+    ),
     (lambda: Study(cells.numbers, {"a": [1]}, fraction=0.0), "`fraction` should lie above 0"),
     (lambda: Study(cells.numbers, {"a": [1]}, tries=0), "`tries` should be a whole number of at least 1"),
     (lambda: Study(cells.numbers, {"a": [1]}, limit=-1), "`limit` should be a positive number of seconds"),

@@ -164,10 +164,8 @@ def _style() -> str:
 def _source(run: Trajectory | xr.Dataset) -> str:
     if isinstance(run, Trajectory):
         return run.origin.source
-    if isinstance(run, xr.Dataset):
-        origin = run.attrs.get("origin")
-        return str(origin["source"]) if isinstance(origin, dict) else "dataset"
-    raise TypeError(f"`report` takes trajectories, datasets or run directories. Found {type(run).__name__}.")
+    origin = run.attrs.get("origin")
+    return str(origin["source"]) if isinstance(origin, dict) else "dataset"
 
 
 def _names(runs: Sequence[Run], loaded: Sequence[Trajectory | xr.Dataset]) -> list[str]:

@@ -8,6 +8,7 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -28,7 +29,6 @@ from tiltmeter.record import Recorder, save
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Clock, LazyCurves, Trajectory
-from tiltmeter.shown_text import quoted
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.curves import curves_of
 from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
@@ -222,7 +222,7 @@ def checked_dimension(d: object) -> int:
     if d < 1:
         raise ValueError(f"`d` should be at least 1. Found d = {d}.")
     if d > MOST_DIMENSIONS:
-        raise ValueError(f"`d` should be at most {MOST_DIMENSIONS:.0e}. Found d = {quoted(d)}.")
+        raise ValueError(f"`d` should be at most {MOST_DIMENSIONS:.0e}. Found d = {Decimal(int(d)).normalize():.3g}.")
     return int(d)
 
 

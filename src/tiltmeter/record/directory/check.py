@@ -62,9 +62,10 @@ def check(path: str | os.PathLike[str]) -> Check:
     >>> str(check("runs/nowhere"))
     'runs/nowhere: unknown, 0 evaluations. Damaged: `path` should be a run directory. Found nothing at runs/nowhere.'
     """
-    directory = checked_path("path", path)
     problems: list[str] = []
+    directory = Path(str(path))
     try:
+        directory = checked_path("path", path)
         read_header(directory)
     except Exception as error:  # whatever a crafted file makes the readers raise, here and below
         problems.append(_fact(error))
