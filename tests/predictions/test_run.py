@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -323,3 +324,14 @@ def test_values_are_those_of_fairlearn(table):
         for group, value in frame.by_group[name].items():
             place = run[name].coords["group"].values.tolist().index(group)
             assert abs(run[name].values[-1, place] - value) < 1e-12
+
+
+def test_a_question_is_kept_with_the_run(table, tmp_path):
+    question = tm.Question(decision="approved", outcome="repaid", kind="benefit")
+    run = tm.predictions.run(table, label="approved", group="sex", question=question)
+    plain = tm.predictions.run(table, label="approved", group="sex")
+    assert str(tm.leaders(run)) == str(tm.leaders(plain, question=question))
+    tm.save(run, tmp_path / "run")
+    assert "repaid" in Path(tm.report([tmp_path / "run"], tmp_path / "page.html")).read_text(encoding="utf-8")
+    with pytest.raises(TypeError, match="`question` should be"):
+        tm.predictions.run(table, label="approved", group="sex", question="who?")
