@@ -16,6 +16,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import HistGradientBoostingClassifier
 from sklearn.linear_model import SGDClassifier
 from sklearn.neural_network import MLPClassifier
@@ -93,6 +94,19 @@ def judged(data: tm.GroupedData, decided: np.ndarray) -> tuple[float, float]:
     return float(rates[women] - rates[1 - women]), float((decided != data.y).mean())
 
 
+class Doubled(BaseEstimator):
+    """The model with probabilities in double precision, which ThresholdOptimizer needs."""
+
+    def __init__(self, model: Any) -> None:
+        self.model, self.classes_ = model, np.array([0, 1])
+
+    def fit(self, x: Any, y: Any) -> Any:
+        raise NotImplementedError  # it is fitted already
+
+    def predict_proba(self, x: Any) -> np.ndarray:
+        return np.asarray(self.model.predict_proba(x), dtype=float)
+
+
 def thresholds(model: Any, run: tm.Trajectory, tune: tm.GroupedData, test: tm.GroupedData) -> list[tuple[float, float]]:
     """Gap and error on `test`: as it is, with our threshold for women, and with ThresholdOptimizer."""
     from fairlearn.postprocessing import ThresholdOptimizer
@@ -105,7 +119,7 @@ def thresholds(model: Any, run: tm.Trajectory, tune: tm.GroupedData, test: tm.Gr
     found.append(judged(test, chance > np.where(women, moved.threshold, 0.5)))
     names = [np.asarray(part.groups)[part.codes] for part in (tune, test)]
     kind = {"constraints": "true_positive_rate_parity", "objective": "accuracy_score", "prefit": True}
-    other = ThresholdOptimizer(estimator=model, predict_method="predict_proba", **kind)
+    other = ThresholdOptimizer(estimator=Doubled(model), predict_method="predict_proba", **kind)
     other.fit(tune.x, tune.y, sensitive_features=names[0])
     found.append(judged(test, other.predict(test.x, sensitive_features=names[1], random_state=0)))
     return found
