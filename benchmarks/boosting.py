@@ -67,6 +67,7 @@ def census(count: int = 200_000, seed: int = 0) -> tuple[tm.GroupedData, tm.Grou
     weeks = np.clip(rng.normal(np.where(female, 30.0, 38.0), 18.0), 0, 52)
     work = rng.integers(12, size=count)
     pay = rng.normal(size=12)[work] + 0.3 * (school - 12) + 0.06 * weeks + 0.02 * np.minimum(age, 55) - 0.7 * female
+    pay *= 3.0
     # What decides about women is seen less well.
     noise = rng.logistic(size=count) * np.where(female, 1.6, 1.0)
     label = (pay + noise > np.quantile(pay + noise, 0.938)).astype(int)

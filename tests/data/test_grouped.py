@@ -138,7 +138,7 @@ class TestSplit:
 
 class TestWarnings:
     def test_small_groups_are_listed(self):
-        with pytest.warns(UserWarning, match=r"fewer than 30 points give unreliable results: 'rare' \(5\)."):
+        with pytest.warns(UserWarning, match=r"fewer than 30 points give unreliable results: rare \(5\)."):
             GroupedData(X, Y, np.where(np.arange(200) < 5, "rare", "rest"))
 
     def test_small_parts_are_listed_once(self):

@@ -69,7 +69,7 @@ def run(
     given = {"label": label, "score": score, "decision": decision, "group": group, "step": step}
     table, columns = named_table(frame, **given, weight=weight, seed=seed, point=point)
     data, readings = evaluations(table, columns, positive)
-    settings = {"columns": _listed(columns.score, columns.decision)}
+    settings = {"columns": {**_listed(columns.score, columns.decision), "group": list(map(str, columns.group))}}
     return run_of_evaluations(data.with_question(question), readings, loss, settings=settings)
 
 
