@@ -142,7 +142,7 @@ class TestWarnings:
             GroupedData(X, Y, np.where(np.arange(200) < 5, "rare", "rest"))
 
     def test_small_parts_are_listed_once(self):
-        with pytest.warns(UserWarning, match=r"'b' \(10\)") as caught:
+        with pytest.warns(UserWarning, match=r"b \(10\)") as caught:
             GroupedData(X, Y, G).split(0.2)
         assert len(caught) == 1
 
