@@ -7,6 +7,7 @@ steps = 5000
 batch = 64                 # or "all"
 loss = "logistic"
 clip = 1.0
+accumulate = 4             # a batch in four parts; also autocast = "bfloat16", compile = true
 weights = {rare = 4.0}
 
 [[training.interventions]]
