@@ -3,9 +3,9 @@
 For every model: whether it is bit-identical to one that nobody watched, who is better off, the round to stop at, and
 the threshold that gives the worse-off group the true positive rate of the other, beside Fairlearn's ThresholdOptimizer
 (both chosen on one half of the held-out points and judged on the other). Error rates of groups are compared with
-Fairlearn's MetricFrame. Models of packages that are not installed are left out. The tables: census incomes (adult:
-`tiltmeter data get adult`, or TILTMETER_DATA), and 200,000 generated people with 6 % of positives, as in the
-census file of the KDD archive. `python benchmarks/boosting.py` prints rows for a table in Markdown.
+Fairlearn's MetricFrame, so fairlearn is needed. Models of other packages that are not installed are left out. The
+tables: census incomes (adult: `tiltmeter data get adult`, or TILTMETER_DATA), and 200,000 generated people with 6 % of
+positives, as in the census file of the KDD archive. `python benchmarks/boosting.py` prints a table in Markdown.
 """
 
 from __future__ import annotations

@@ -168,6 +168,8 @@ def test_everything_after_a_run_works_on_predictions(table, tmp_path):
     assert loaded == run
     assert loaded.points == run.points
     assert str(tm.leaders(loaded)) == str(tm.leaders(run))
+    people = table[table.step == 0][["sex", "race"]]
+    assert [group.name for group in tm.discover(loaded, people).groups] == ["sex = F"]
 
 
 def test_decisions_alone(table, tmp_path):
@@ -181,6 +183,10 @@ def test_decisions_alone(table, tmp_path):
     assert "true positive rate" in str(tm.leaders(decided))
     tm.report([decided], tmp_path / "page.html")
     assert bias_gate(decided, "tpr", 0.02).verdict == "gap"
+    both = run_of(table.assign(decision=table.score > 0.5).drop(columns="score"), group=["sex", "race"])
+    assert (
+        tm.fairness.levels(both, "error").claims["sex"] == tm.leaders(decided, "error", level=0.05 / 3).headline.claim
+    )
 
 
 def test_decisions_as_words_and_of_classes(table, many_classes):
