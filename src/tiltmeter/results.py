@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
+    from tiltmeter.advice.advice import load_advice as load_advice
     from tiltmeter.discover.discovery import Discovery as Discovery
     from tiltmeter.discover.group import DiscoveredGroup as DiscoveredGroup
     from tiltmeter.forecast.kernel.loaded_tangent import load_tangent as load_tangent

@@ -87,6 +87,25 @@ def test_an_intervention_is_named_only_where_its_paired_difference_is_clear(rehe
     assert json.dumps(rehearsed.to_json(), allow_nan=False)
 
 
+def test_saved_and_loaded(rehearsed, advice, tmp_path):
+    area = replace(rehearsed, criterion=tm.fairness.criteria.WorstGroupArea())
+    for number, one in enumerate((rehearsed, advice, area)):
+        one.save(tmp_path / str(number))
+        again = tm.results.load_advice(tmp_path / str(number))
+        assert str(again) == str(one)
+        assert again.to_json() == one.to_json()
+        assert again.runs == one.runs
+        assert again.interventions == one.interventions
+        assert again.criterion == one.criterion
+    with pytest.raises(FileNotFoundError, match=r"Found no advice\.json at"):
+        tm.results.load_advice(tmp_path)
+    (tmp_path / "0" / "advice.json").write_text("{}")
+    with pytest.raises(ValueError, match=r"should be what Advice\.save wrote\. Found: 'runs'"):
+        tm.results.load_advice(tmp_path / "0")
+    with pytest.raises(FileExistsError):
+        rehearsed.save(tmp_path / "1")
+
+
 def test_the_trainings_are_those_of_train_with_the_same_batches(rehearsed):
     recipe = replace(RECIPE, steps=120, order=0, interventions=(I.Balanced(),))
     run = tm.train(network(), data(2000), data(2000, seed=1), recipe, watch=WATCH)

@@ -138,11 +138,11 @@ class TestSplit:
 
 class TestWarnings:
     def test_small_groups_are_listed(self):
-        with pytest.warns(UserWarning, match=r"fewer than 30 points give unreliable results: 'rare' \(5\)."):
+        with pytest.warns(UserWarning, match=r"fewer than 30 points give unreliable results: rare \(5\)."):
             GroupedData(X, Y, np.where(np.arange(200) < 5, "rare", "rest"))
 
     def test_small_parts_are_listed_once(self):
-        with pytest.warns(UserWarning, match=r"'b' \(10\)") as caught:
+        with pytest.warns(UserWarning, match=r"b \(10\)") as caught:
             GroupedData(X, Y, G).split(0.2)
         assert len(caught) == 1
 

@@ -100,6 +100,22 @@ def test_the_command_line(trained, tmp_path, capsys, monkeypatch):
         assert sentence in capsys.readouterr().err
 
 
+@pytest.mark.slow
+def test_several_processes_give_the_same(trained, tmp_path, monkeypatch, capsys):
+    folder, _, expected = trained
+    monkeypatch.chdir(folder)
+    words = ("evaluate", "plain", "--model", "make.py:make", "--data", "held_out.parquet", "--label", "y")
+    assert main([*words, "--group", "sex", "--to", str(tmp_path / "run"), "--processes", "2"]) == 0
+    for name, curve in expected.items():
+        np.testing.assert_array_equal(tm.load(tmp_path / "run")[name], curve)
+    (folder / "bad").mkdir()
+    for step in (1, 2):
+        torch.save({"nothing": torch.zeros(1)}, folder / "bad" / f"step_{step}.pt")
+    words = ("evaluate", "bad", *words[2:], "--group", "sex", "--to", str(tmp_path / "bad"), "--processes", "2")
+    assert main(list(words)) == 2
+    assert "step_1.pt should hold the weights of the model" in capsys.readouterr().err
+
+
 class Command:
     """What a pickle could run."""
 
@@ -117,6 +133,10 @@ def test_nothing_is_executed(trained, tmp_path, capsys):
 
 def test_sentences(trained, tmp_path):
     _, data, _ = trained
+    with pytest.raises(ValueError, match=r"`processes` should be a positive integer\. Found processes = 0\."):
+        tm.predictions.checkpoints(trained[0] / "plain", make, data, processes=0)
+    with pytest.raises(TypeError, match="should be importable by name"):
+        tm.predictions.checkpoints(trained[0] / "plain", lambda: make(), data, processes=2)
     with pytest.raises(FileNotFoundError, match="No folder"):
         tm.predictions.checkpoints(tmp_path / "nothing", make, data)
     with pytest.raises(ValueError, match="should hold checkpoints"):

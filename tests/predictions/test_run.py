@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -167,6 +168,8 @@ def test_everything_after_a_run_works_on_predictions(table, tmp_path):
     assert loaded == run
     assert loaded.points == run.points
     assert str(tm.leaders(loaded)) == str(tm.leaders(run))
+    people = table[table.step == 0][["sex", "race"]]
+    assert [group.name for group in tm.discover(loaded, people).groups] == ["sex = F"]
 
 
 def test_decisions_alone(table, tmp_path):
@@ -180,6 +183,10 @@ def test_decisions_alone(table, tmp_path):
     assert "true positive rate" in str(tm.leaders(decided))
     tm.report([decided], tmp_path / "page.html")
     assert bias_gate(decided, "tpr", 0.02).verdict == "gap"
+    both = run_of(table.assign(decision=table.score > 0.5).drop(columns="score"), group=["sex", "race"])
+    assert (
+        tm.fairness.levels(both, "error").claims["sex"] == tm.leaders(decided, "error", level=0.05 / 3).headline.claim
+    )
 
 
 def test_decisions_as_words_and_of_classes(table, many_classes):
@@ -323,3 +330,14 @@ def test_values_are_those_of_fairlearn(table):
         for group, value in frame.by_group[name].items():
             place = run[name].coords["group"].values.tolist().index(group)
             assert abs(run[name].values[-1, place] - value) < 1e-12
+
+
+def test_a_question_is_kept_with_the_run(table, tmp_path):
+    question = tm.Question(decision="approved", outcome="repaid", kind="benefit")
+    run = tm.predictions.run(table, label="approved", group="sex", question=question)
+    plain = tm.predictions.run(table, label="approved", group="sex")
+    assert str(tm.leaders(run)) == str(tm.leaders(plain, question=question))
+    tm.save(run, tmp_path / "run")
+    assert "repaid" in Path(tm.report([tmp_path / "run"], tmp_path / "page.html")).read_text(encoding="utf-8")
+    with pytest.raises(TypeError, match="`question` should be"):
+        tm.predictions.run(table, label="approved", group="sex", question="who?")

@@ -40,6 +40,10 @@ REBUILT = {
         for one in (tm.Square(), tm.Logistic(), tm.losses.Hinge())
     },
     "cross-entropy": tm.Recipe(lr=0.1, steps=2, loss=tm.losses.CrossEntropy(), clip=1.0),
+    "in parts": tm.Recipe(lr=0.1, steps=2, accumulate=np.int64(4)),
+    "autocast": tm.Recipe(lr=0.1, steps=2, autocast="bfloat16"),
+    "compiled": tm.Recipe(lr=0.1, steps=2, compile=True),
+    "compiled by a backend": tm.Recipe(lr=0.1, steps=2, compile="aot_eager"),
 }
 
 

@@ -38,6 +38,11 @@ KNOWN = "A forecast from the kernel knows SGD, with momentum, weight decay and a
         ({"optimiser": partial(SGD, momentum=0.5, dampening=0.1), "lr": None}, f"{KNOWN} Found dampening = 0.1."),
         ({"optimiser": partial(SGD, maximize=True), "lr": None}, f"{KNOWN} Found maximize = True."),
         ({"momentum": 0.5, "nesterov": True}, f"{KNOWN} Found nesterov = True."),
+        (
+            {"accumulate": 4, "compile": True},
+            "A forecast from the kernel runs the network plainly. Found accumulate = 4, compile = True: `train` and "
+            "Rehearsal run it so.",
+        ),
         ({"clip": 1.0}, f"{KNOWN} Found clip = 1.0: `train` can clip gradients."),
         (
             {"optimiser": lambda ps: torch.optim.SGD([{"params": [p]} for p in ps], lr=0.1), "lr": None},
@@ -75,6 +80,18 @@ def test_an_ensemble_refuses_optimisers_that_do_not_stack(data, make, sentence):
     assert str(error.value) == sentence
     # In train they are the user's own affair.
     assert tm.train(nn.Linear(6, 1), *data, tm.Recipe(make, steps=3))["loss"].time.values[-1] == 3
+
+
+@pytest.mark.parametrize("change", [{"accumulate": 2}, {"autocast": "bfloat16"}, {"compile": True}])
+def test_only_the_network_itself_runs_in_parts_or_in_less_precision(data, change):
+    recipe = replace(RECIPE, **change)
+    with pytest.raises(ValueError, match="`ensemble` runs the network plainly"):
+        tm.ensemble(lambda: nn.Linear(6, 1), *data, recipe, seeds=1)
+    wide = nn.Sequential(nn.Linear(6, 32), nn.Tanh(), nn.Linear(32, 1))
+    with pytest.raises(ValueError, match="A twin runs the network plainly"):
+        tm.forecast(wide, *data, recipe, method=tm.methods.Twin(1 / 2))
+    with pytest.raises(ValueError, match="The features of a head are computed plainly"):
+        tm.forecast(nn.Linear(6, 1), *data, recipe, method=tm.methods.Linear())
 
 
 def spread(y_true, y_score):

@@ -18,6 +18,7 @@ from torch.optim.lr_scheduler import (
 
 import tiltmeter as tm
 from tiltmeter.recipe.sampling import Draws, Epochs
+from tiltmeter.recipe.table import recipe_from_table
 
 STEPS, BATCH = 24, 8
 FEW = tm.Watch(when=tm.record.at([0, STEPS // 2]))
@@ -106,6 +107,64 @@ class TestTrain:
         assert not torch.equal(found[0].weight, trained(data, recipe())[0].weight)
         # Negative control: a norm that no gradient reaches changes nothing.
         assert_equal(trained(data, recipe(clip=1e6)), trained(data, recipe()))
+
+    @pytest.mark.parametrize("parts", [2, 3, 20])  # 20: more parts than points
+    def test_accumulated_gradients_bit_by_bit(self, data, parts):
+        found = trained(data, recipe(accumulate=parts, clip=0.05))
+        model = seeded()
+        own, (x, y) = SGD(model.parameters()), data[0].tensors()
+        for places in epochs(data[0]):
+            own.zero_grad()
+            size = -(-len(places) // parts)  # the last batch of an epoch is smaller
+            points, labels = x[places], y[places]
+            for some, own_labels in zip(points.split(size), labels.split(size), strict=True):
+                each = nn.functional.softplus(-(2.0 * own_labels - 1.0) * model(some)[:, 0])
+                (each.mean() / (len(places) / len(some))).backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 0.05)
+            own.step()
+        assert_equal(found, model)
+        whole = trained(data, recipe(clip=0.05))
+        torch.testing.assert_close(found.state_dict(), whole.state_dict())  # the same gradient, but for rounding
+
+    def test_accumulated_gradients_of_weighted_points(self, data):
+        weights = {data[0].groups[0]: 3.0}
+        one, other = (trained(data, recipe(accumulate=parts, weights=weights)) for parts in (1, 4))
+        torch.testing.assert_close(one.state_dict(), other.state_dict())
+
+    def test_autocast_bit_by_bit(self, data):
+        found = trained(data, recipe(autocast="bfloat16"))
+        model = seeded()
+        own, (x, y) = SGD(model.parameters()), data[0].tensors()
+        for places in epochs(data[0]):
+            own.zero_grad()
+            with torch.autocast("cpu", torch.bfloat16):
+                score = model(x[places])[:, 0]
+            nn.functional.softplus(-(2.0 * y[places] - 1.0) * score.float()).mean().backward()
+            own.step()
+        assert_equal(found, model)
+        assert not torch.equal(found[0].weight, trained(data, recipe())[0].weight)
+
+    def test_compiled_without_other_arithmetic_is_the_same_to_the_bit(self, data):
+        seen = []
+
+        def backend(graph, inputs):
+            seen.append(graph)
+            return graph.forward
+
+        torch._dynamo.register_backend(backend, name="watched_by_a_test")
+        assert_equal(trained(data, recipe(compile="watched_by_a_test")), trained(data, recipe()))
+        assert seen
+
+    @pytest.mark.parametrize("more", [{"accumulate": 2}, {"autocast": "bfloat16"}])
+    def test_a_rehearsal_runs_the_network_as_the_training_does(self, data, more):
+        asked = recipe(order=0, **more)
+        ahead = tm.forecast(seeded(), *data, asked, watch=FEW, method=tm.methods.Rehearsal(1))
+        run = tm.train(seeded(), *data, asked, watch=FEW)
+        np.testing.assert_array_equal(ahead["loss"], run["loss"])
+
+    def test_settings_in_a_file(self):
+        table = {"lr": 0.1, "steps": 5, "accumulate": 2, "autocast": "bfloat16", "compile": True}
+        assert recipe_from_table(table) == tm.Recipe(lr=0.1, steps=5, accumulate=2, autocast="bfloat16", compile=True)
 
     @pytest.mark.parametrize(
         "schedule", [tm.schedules.Cosine(0.5, STEPS), tm.schedules.Warmup(0.5, 10), lambda step: 0.5 / (1 + step)]

@@ -6,7 +6,6 @@ import pytest
 import tiltmeter as tm
 from tiltmeter.fairness.estimate import Estimate
 from tiltmeter.fairness.why import BaseRateSplit, split_sentence
-from tiltmeter.plot.theme import group_name
 from tiltmeter.report import answers, changes, first_screen, onset
 from tiltmeter.report.findings import findings
 from tiltmeter.report.positive_label import positive_label
@@ -287,7 +286,7 @@ class TestClaim:
         assert claim(BaseRateSplit("error", ("a", "b"), *parts, 0.05)).startswith(said)
 
     def test_groups_of_several_attributes_have_readable_names(self, many):
-        text = split_sentence(many.splits[0], group_name)
+        text = split_sentence(many.splits[0])
         assert "x & " in text
         assert "('x'" not in text
 

@@ -218,6 +218,29 @@ def test_a_budget_leaves_evaluations_out(data):
     assert f"a forward pass over {len(data)} points" in str(runs[1].cost)
 
 
+def test_a_budget_looks_at_fewer_points_where_all_take_long(data, tmp_path, monkeypatch):
+    from tiltmeter.training import probe as module
+
+    monkeypatch.setattr(module, "FEWER", 45)
+    monkeypatch.setattr(module, "SMALLEST", 12)
+    assert len(tm.Probe(nn.Linear(WIDTH, 1), data, budget=0.1)._answers.data) == 90  # nothing takes a second here
+    monkeypatch.setattr(module, "LONG", 1e-9)
+    net = nn.Linear(WIDTH, 1)
+    with tm.Probe(net, data, tm.Watch(when=tm.record.every(1)), tmp_path / "run", budget=0.5) as probe:
+        probe(0)
+        assert probe.cost.points == 45
+    kept = probe.trajectory().points["loss"]
+    assert kept.sizes["point"] == 45
+    assert sorted(np.unique(kept.group.values, return_counts=True)[1].tolist()) == [15, 30]  # of 30 and 60
+    monkeypatch.setattr(module, "LONG", 1.0)
+    resumed = tm.Probe(net, data, tm.Watch(when=tm.record.every(1)), tmp_path / "run", budget=0.5, resume=True)
+    assert resumed.cost.points == 45
+    resumed.close()
+    monkeypatch.setattr(module, "LONG", 1e-9)
+    monkeypatch.setattr(module, "SMALLEST", 500)
+    assert tm.Probe(net, data, budget=0.1).cost.points == 90  # the smallest group is small already
+
+
 def test_a_high_cost_is_said_once(data, monkeypatch):
     from tiltmeter.training import probe as module
 

@@ -2,21 +2,29 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 
 import numpy as np
 
 from tiltmeter.advice.paired_changes import PairedChange, worst_at_end
 from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.leaders.headline import term
 from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
 from tiltmeter.names import better_of
+from tiltmeter.population import criteria
 from tiltmeter.population.criteria import Criterion
+from tiltmeter.record import load, save
+from tiltmeter.record.directory.atomic_files import write_json
+from tiltmeter.record.directory.disk import new_directory
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText, group_name
+from tiltmeter.shown_text import NotebookText, group_name, shortened
 
 #: The name of the training without any intervention.
 PLAIN = "plain"
@@ -156,6 +164,50 @@ class Advice(NotebookText):
             "unranked": dict(self.unranked),
             "interventions": {name: [one.to_json() for one in arm] for name, arm in self.interventions.items()},
         }
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the advice and its forecasts as a new directory: completely, or not at all. See `load_advice`."""
+        criterion = self.criterion
+        if criterion is not None and type(criterion) not in (getattr(criteria, name) for name in criteria.__all__):
+            raise TypeError(f"`criterion` should be one of tm.fairness.criteria. Found {type(criterion).__name__}.")
+        judged = None if criterion is None else {"class": type(criterion).__name__, **vars(criterion)}
+        with new_directory(Path(path)) as aside:
+            for number, run in enumerate(self.runs.values()):
+                save(run, aside / str(number))
+            stored = {**self.to_json(), "runs": list(self.runs), "criterion": judged, "curve": self.curve}
+            write_json(aside / "advice.json", stored)
+
+
+def load_advice(path: str | os.PathLike[str]) -> Advice:
+    """Read what `Advice.save` wrote. Nothing is unpickled; interventions outside the library are not rebuilt."""
+    file = Path(path) / "advice.json"
+    if not file.is_file():
+        raise FileNotFoundError(f"`path` should be a directory of Advice.save. Found no advice.json at {path}.")
+    try:
+        stored = json.loads(file.read_text(encoding="utf-8"))
+        runs = {name: cast(Trajectory, load(Path(path) / str(number))) for number, name in enumerate(stored["runs"])}
+        judged, curve = stored["criterion"], stored["curve"]
+        criterion = None
+        if judged is not None and judged["class"] in criteria.__all__:
+            criterion = getattr(criteria, judged["class"])(**{n: v for n, v in judged.items() if n != "class"})
+        return Advice(
+            advice_card(runs, curve),
+            runs,
+            {name: tuple(map(intervention_from_json, arm)) for name, arm in stored["interventions"].items()},
+            stored["unranked"],
+            stored["method"],
+            stored["rehearsed"],
+            {name: PairedChange(*limits) for name, limits in stored["changes"].items()},
+            criterion,
+            curve,
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{file} should be what Advice.save wrote. Found: {shortened(str(error))}") from None
+
+
+def advice_card(runs: Mapping[str, Trajectory], curve: str) -> Scorecard:
+    """The scorecard of the forecasts, in the loss where higher values of the curve are better."""
+    return scorecard(runs, curve if better_of(curve, runs[PLAIN][curve]) == "lower" else "loss")
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from typing import Any
 
 from torch import nn
 
-from tiltmeter.advice.advice import PLAIN, Advice
+from tiltmeter.advice.advice import PLAIN, Advice, advice_card
 from tiltmeter.advice.paired_changes import paired_changes
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method
@@ -23,8 +23,6 @@ from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.menu import menu
-from tiltmeter.leaders.scorecard.scorecard import scorecard
-from tiltmeter.names import better_of
 from tiltmeter.population.criteria import Criterion
 from tiltmeter.progress import Progress, spell
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
@@ -102,8 +100,7 @@ def advise(
         raise ValueError(f"None of the interventions can be tried. {reasons}")
     tried = {name: arm for name, arm in arms.items() if name in runs}
     changes = {} if chosen.narrow else paired_changes(runs, PLAIN, curve)
-    card = scorecard(runs, curve if better_of(curve, runs[PLAIN][curve]) == "lower" else "loss")
-    return Advice(card, runs, tried, unranked, text, not chosen.narrow, changes, criterion, curve)
+    return Advice(advice_card(runs, curve), runs, tried, unranked, text, not chosen.narrow, changes, criterion, curve)
 
 
 def _arms(interventions: Any, steps: int) -> dict[str, tuple[Intervention, ...]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -31,6 +32,7 @@ def evaluate(
     positive_label: str | None = None,
     loss: LOSSES | None = None,
     device: str | None = None,
+    processes: int = 1,
     curve: Curve = "loss",
     json: Json = False,
 ) -> None:
@@ -60,11 +62,14 @@ def evaluate(
         What the outputs are: by default scores before a sigmoid or softmax, unless the network ends in one.
     device
         Where to evaluate, as cuda.
+    processes
+        How many checkpoints to evaluate side by side.
     """
     from tiltmeter.predictions.checkpoints import checkpoints as run_of
 
     held_out = _points(data, label, group, features, positive_label)
-    trajectory = run_of(checkpoints, _maker(model), held_out, to, loss=_loss(loss, held_out), device=device)
+    asked = {"loss": _loss(loss, held_out), "device": device, "processes": processes}
+    trajectory = run_of(checkpoints, _Maker(model), held_out, to, **asked)
     print(f"Saved to {to}", file=sys.stderr)
     Summary(trajectory, curve).print(as_json=json)
 
@@ -80,6 +85,16 @@ def _points(
     return GroupedData.from_frame(
         data, label=label, group=list(group), features=list(features) or None, positive=positive
     )
+
+
+@dataclass(frozen=True)
+class _Maker:
+    """Makes the network; another process finds the function by its name again."""
+
+    text: str
+
+    def __call__(self) -> Any:
+        return _maker(self.text)()
 
 
 def _maker(text: str) -> Callable[[], Any]:

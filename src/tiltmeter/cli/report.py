@@ -62,6 +62,11 @@ def report(
     for words in (first, numbers.get("licence")):
         if words:
             print(words)
+    if "levels" in numbers:
+        for name, claim in numbers["levels"]["claims"].items():
+            print(f"By {name}: {claim}")
+        for words in (numbers["levels"]["too_small"], numbers["levels"]["licence"]):
+            print(words, end="\n" if words else "")
     label = numbers.get("positive_label")
     if label is not None and "tpr" in numbers["measures"]:
         print(f"Positive label: {label['name']}.")

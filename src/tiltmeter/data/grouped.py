@@ -17,7 +17,7 @@ from tiltmeter.data.nested import Nested, Streamed, nested_points
 from tiltmeter.data.stratified_split import stratified_split
 from tiltmeter.question import Question, checked_question
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
-from tiltmeter.shown_text import warn_caller
+from tiltmeter.shown_text import group_name, warn_caller
 
 #: With fewer points than this, the standard errors of a group are large and themselves uncertain.
 SMALL = 30
@@ -328,7 +328,7 @@ class GroupedData:
 
     def warn_small(self) -> None:
         """Warn about groups that have too few points for reliable results."""
-        small = [f"{group!r} ({size})" for group, size in self.sizes.items() if size < SMALL]
+        small = [f"{group_name(group)} ({size})" for group, size in self.sizes.items() if size < SMALL]
         if small:
             warn_caller(f"Groups with fewer than {SMALL} points give unreliable results: {', '.join(small)}.")
 

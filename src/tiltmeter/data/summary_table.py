@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from tiltmeter.shown_text import percent, visible
+from tiltmeter.shown_text import group_name, percent
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
@@ -24,7 +24,7 @@ def rows(data: GroupedData) -> tuple[list[str], list[list[str]]]:
     table = []
     for group, size in data.sizes.items():
         cells = [percent(rates[group][label], 1) for label in shown]
-        table.append([visible(str(group)), f"{size:,}", percent(size / len(data), 1), *cells])
+        table.append([group_name(group), f"{size:,}", percent(size / len(data), 1), *cells])
     return header, table
 
 

@@ -7,7 +7,8 @@ Among evaluations whose mean loss is within 10 % of the best seen:
 
 `why`, `calibration` and the gate look at the last evaluation; `criteria` and `selections` say what the best run or
 checkpoint is; `stopping` looks at all evaluations; `class_leaders` and `memorisation` ask about classes and labels;
-`best_weights` are the group weights that a tangent kernel recommends.
+`levels` asks by each attribute alone and by several together; `best_weights` are the group weights that a tangent
+kernel recommends.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from tiltmeter.fairness.why import why as why
     from tiltmeter.forecast.best_weights import best_weights as best_weights
     from tiltmeter.leaders.classes import class_leaders as class_leaders
+    from tiltmeter.leaders.levels import levels as levels
     from tiltmeter.leaders.memorisation import memorisation as memorisation
     from tiltmeter.leaders.scorecard import selections as selections
     from tiltmeter.leaders.stopping import stopping as stopping

@@ -12,7 +12,7 @@ from tiltmeter.fairness.estimate import Estimate, wilson
 from tiltmeter.leaders.bands import MANY
 from tiltmeter.leaders.points import FEWEST, kept_points
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, group_name
 
 #: Number of bins of equal size, by probability, and number of draws for the limits.
 BINS, DRAWS = 10, 999
@@ -64,7 +64,7 @@ class Calibration(NotebookText):
 
     def __str__(self) -> str:
         parts = [
-            f"{one.group}: off by {100 * one.error:.1f} points on average, "
+            f"{group_name(one.group)}: off by {100 * one.error:.1f} points on average, "
             + (
                 f"more than chance ({100 * one.limit:.1f})"
                 if one.shown

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from tiltmeter.fairness.estimate import UNKNOWN, Estimate, from_draws
-from tiltmeter.leaders.bands import bootstrap_weights
+from tiltmeter.leaders.bands import MANY, bootstrap_weights, in_bags, members_of
 from tiltmeter.leaders.points import kept_points
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.record.trajectory import Trajectory
@@ -131,12 +131,13 @@ class LastEvaluation:
         are drawn independently (Owen, 2007), which is slightly too wide.
         """
         draws, rng = DRAWS, np.random.default_rng([0, 11])
-        members = [np.flatnonzero(self.codes == code) for code in range(len(self.groups))]
+        members = members_of(self.codes, len(self.groups), np.random.default_rng([0, 12]))
         columns = [self._columns(own) for own in members]
+        columns = [in_bags(column) for column in columns] if len(self.codes) >= MANY else columns
         with one_blas_thread():
             blocks = [
                 np.stack([weights @ column for weights, column in zip(block, columns, strict=True)], 1)
-                for block in bootstrap_weights([len(own) for own in members], draws, rng)
+                for block in bootstrap_weights([len(column) for column in columns], draws, rng)
             ]
         sums = np.concatenate(blocks).reshape(draws, len(members), 2, 1 + 2 * self.seeds)
         count, rest = sums[..., 0], sums[..., 1:]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from math import comb
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,7 +15,7 @@ from tiltmeter.fairness.last_evaluation import LastEvaluation, Rates, last_evalu
 from tiltmeter.pairs import Pair, the_pair
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText, percent
+from tiltmeter.shown_text import NotebookText, group_name, percent
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.kernel.why import Why
@@ -91,16 +91,17 @@ class Reasons(NotebookText):
     ahead: Why | None = None
 
     def __str__(self) -> str:
-        a, b = self.pair
         text = []
-        if a in self.base_rates and b in self.base_rates:
-            rates = [percent(self.base_rates[group], 1) for group in (a, b)]
-            text.append(f"Of {a} {rates[0]} are positive, of {b} {rates[1]}.")
+        names = [group_name(group) for group in self.pair]
+        if all(group in self.base_rates for group in self.pair):
+            rates = [percent(self.base_rates[group], 1) for group in self.pair]
+            text.append(f"Of {names[0]} {rates[0]} are positive, of {names[1]} {rates[1]}.")
         text += [split_sentence(one) for one in self.splits]
         if not self.splits:
             text.append("What base rates contribute is not known: no decisions between two labels were kept.")
         if self.shares:
-            text.append(f"{percent(self.shares[a], 1)} of the training data are {a}, {percent(self.shares[b], 1)} {b}.")
+            shares = [percent(self.shares[group], 1) for group in self.pair]
+            text.append(f"{shares[0]} of the training data are {names[0]}, {shares[1]} {names[1]}.")
         if self.ahead is not None:
             text.append(str(self.ahead))
         else:
@@ -109,8 +110,8 @@ class Reasons(NotebookText):
         return " ".join([*text, UNKNOWN])
 
 
-def split_sentence(split: BaseRateSplit, naming: Callable[[Hashable], str] = str) -> str:
-    """A difference and its two parts, in points for shares; `naming` gives the words for a group.
+def split_sentence(split: BaseRateSplit) -> str:
+    """A difference and its two parts, in points for shares.
 
     >>> from tiltmeter.fairness.estimate import Estimate
     >>> parts = Estimate(0.064, 0.053, 0.075), Estimate(0.071, 0.06, 0.08), Estimate(-0.007, -0.016, 0.001)
@@ -132,9 +133,9 @@ def split_sentence(split: BaseRateSplit, naming: Callable[[Hashable], str] = str
 
     what = "decisions" if split.curve == "error" else "losses"
     return (
-        f"The {split.curve} of {naming(first)} is higher than that of {naming(other)} by {number(gap.value)}{word}: "
-        f"{number(base.value)} from base rates ({told(base)}), {number(within.value)} from {what} within labels "
-        f"({told(within)})."
+        f"The {split.curve} of {group_name(first)} is higher than that of {group_name(other)} by "
+        f"{number(gap.value)}{word}: {number(base.value)} from base rates ({told(base)}), "
+        f"{number(within.value)} from {what} within labels ({told(within)})."
     )
 
 

@@ -44,6 +44,8 @@ def head_refusal(task: ForecastTask) -> str | None:
     head = learning_head(task.model)
     if head is None:
         return "`model` should have one Linear layer that learns. Found others: Rehearsal takes it as it is."
+    if task.recipe.run_as:
+        return f"The features of a head are computed plainly. Found {task.recipe.run_as}: Rehearsal takes it."
     if next(modules_of(task.model, *OTHERWISE), None) is not None:
         return "`model` should do the same in training as in evaluation. Found dropout or batch normalisation."
     if task.recipe.interventions and not stackable(lowered_recipe(task.recipe, task.train)):

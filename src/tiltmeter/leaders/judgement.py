@@ -28,6 +28,7 @@ from tiltmeter.leaders.seed_bands import FEWEST_SEEDS, recorded_errors, seed_ban
 from tiltmeter.names import better_of
 from tiltmeter.pairs import Pair, groups_of, resolution
 from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.shown_text import group_name
 
 #: The source of the limits.
 Basis = Literal["points", "standard errors", "seeds", "values", "forecast", "exact"]
@@ -155,7 +156,8 @@ def _of_forecast(trajectory: Trajectory, names: Sequence[str], pair: Pair | None
         if one.sign[-1] == 0:
             silent.setdefault(one.pair, []).append(one.curve)
     notes = tuple(
-        f"At the end the forecast names no leader of {a} and {b} in {', '.join(map(term, curves))}"
+        f"At the end the forecast names no leader of {group_name(a)} and {group_name(b)} in "
+        f"{', '.join(map(term, curves))}"
         for (a, b), curves in silent.items()
     )
     count = max((len(one.times) for one in differences), default=0)
@@ -194,11 +196,11 @@ def _of_curves(
             gap = values[0] @ contrasts.T
             found[name] = Band(gap, gap - resolution(curve), gap + resolution(curve))
         few = few_held_out(trajectory) & set(groups)
-        reasons.update({f"{name} of {_named(group)}": TOO_FEW for group in groups if group in few})
+        reasons.update({f"{name} of {group_name(group)}": TOO_FEW for group in groups if group in few})
         if name in found:
             found[name] = _silent(found[name], np.abs(contrasts) @ np.array([group in few for group in groups]) > 0)
     scope: Scope = "recipe" if seeds >= FEWEST_SEEDS or basis == "seeds" else "runs" if seeds > 1 else "run"
-    few_named = [_named(group) for group in groups if group in few]
+    few_named = [group_name(group) for group in groups if group in few]
     notes: tuple[str, ...] = ()
     if few_named:
         notes = (f"Not judged, with fewer than {FEWEST} held-out points: {', '.join(few_named)}",)
@@ -261,11 +263,6 @@ def _single(curve: PointCurve) -> PointCurve:
     return replace(curve, values=curve.values[0]) if curve.values.ndim == 3 else curve
 
 
-def _named(group: Hashable) -> str:
-    """A group as text; the attributes of an intersection are joined."""
-    return " & ".join(map(str, group)) if isinstance(group, tuple) else str(group)
-
-
 def _small(kept: KeptPoints, chosen: Sequence[PointCurve]) -> tuple[dict[str, str], tuple[str, ...]]:
     """Return which groups are not tested, and which are small."""
     reasons: dict[str, str] = {}
@@ -274,9 +271,9 @@ def _small(kept: KeptPoints, chosen: Sequence[PointCurve]) -> tuple[dict[str, st
         counts = curve.counts(kept.codes, len(kept.groups))
         for group, count, judged in zip(kept.groups, counts, curve.judged(kept.codes, len(kept.groups)), strict=True):
             if not judged:
-                reasons[f"{curve.name} of {_named(group)}"] = TOO_FEW
+                reasons[f"{curve.name} of {group_name(group)}"] = TOO_FEW
             elif count < FEW:
-                few[_named(group)] = min(int(count), few.get(_named(group), FEW))
+                few[group_name(group)] = min(int(count), few.get(group_name(group), FEW))
     told = ", ".join(f"{group} has {count}" for group, count in few.items())
     return reasons, (f"Few points: {told} in at least one curve",) if few else ()
 

@@ -12,7 +12,7 @@ import xarray as xr
 from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.pairs import groups_of, leader_sign
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText, percent
+from tiltmeter.shown_text import NotebookText, group_name, percent
 
 Judged = Literal["same points", "other points", "exact"]
 
@@ -79,8 +79,8 @@ class Stopping(NotebookText):
             lines.append("Each group would stop at its own time:")
             for one in self.by_group:
                 lines.append(
-                    f"  {one.group!s:<16} at {self.clock} = {one.time:.4g}: {self.curve} {one.value:.4f}, the others "
-                    f"then pay up to {one.others_pay:.4f} above their best"
+                    f"  {group_name(one.group):<16} at {self.clock} = {one.time:.4g}: {self.curve} {one.value:.4f}, "
+                    f"the others then pay up to {one.others_pay:.4f} above their best"
                 )
         return "\n".join(lines)
 

@@ -11,7 +11,7 @@ import xarray as xr
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.snapshot import Snapshot
-from tiltmeter.record.labelled import labels_array
+from tiltmeter.record.labelled import labelled_array, labels_array
 
 #: Evaluations per decade of steps: at most 256 up to a billion steps.
 PER_DECADE = 28
@@ -77,13 +77,13 @@ class PointKeeper:
         if last or step == self._end:
             told = self._labels(snapshot)  # a first evaluation of their own
             for name, values in final_values(snapshot).items():
-                found[name] = xr.DataArray(self._shaped(values), dims=dims, coords=told)
+                found[name] = labelled_array(self._shaped(values), dims, told)
         return found
 
     def _array(self, name: str, values: np.ndarray, labels: dict[str, Any]) -> xr.DataArray:
         """Values with their dimensions; from the second evaluation on without labels, laid out once."""
         if labels:
-            return xr.DataArray(values, dims=("point", *self._runs), coords=labels)
+            return labelled_array(values, ("point", *self._runs), labels)
         if name not in self._blanks:
             self._blanks[name] = xr.DataArray(values, dims=("point", *self._runs))
         blank = self._blanks[name]

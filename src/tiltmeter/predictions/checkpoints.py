@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import pickle
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,7 +18,9 @@ from tiltmeter.record import Origin, Recorder, Trajectory
 from tiltmeter.shown_text import shortened
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
+
+    from tiltmeter.measures.answers import Answers
 
 #: Endings of files with weights; others in the folder are left alone.
 ENDINGS = (".safetensors", ".pt", ".pth", ".ckpt", ".bin")
@@ -78,29 +84,27 @@ def checkpoints(
     read: Callable[[Any], Any] | None = None,
     chunk: int = 256,
     device: str | None = None,
+    processes: int = 1,
 ) -> Trajectory:
     """A run from a folder of saved weights: every checkpoint is loaded into the network of `make()` and evaluated.
 
     Files of safetensors and torch are read, the latter with `weights_only=True`: nothing in them is executed. Larger
     checkpoints are searched for their weights ("state_dict", "model"), and the names that wrappers add are removed.
     With `to`, every evaluation is on disk before the next begins; called again, it goes on after the last one. `loss`
-    and `read` are those of `Probe`; `device` is where the network is evaluated.
+    and `read` are those of `Probe`; `device` is where the network is evaluated. With several `processes`, checkpoints
+    are evaluated side by side and recorded in order; `make`, `loss` and `read` should then be importable by name.
     """
+    if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
+        raise ValueError(f"`processes` should be a positive integer. Found processes = {processes!r}.")
     import torch
-    from torch import nn
 
-    from tiltmeter.measures.answers import Answers
     from tiltmeter.measures.default_curves import DEFAULTS
     from tiltmeter.measures.point_keeper import PointKeeper
     from tiltmeter.modules.forward import describe
 
     found = find_checkpoints(folder) if isinstance(folder, (str, os.PathLike)) else list(folder)
-    model = make()
-    if not isinstance(model, nn.Module):
-        raise TypeError(f"`make` should return a torch.nn.Module. Found {type(model).__name__}.")
-    model = (model if device is None else model.to(device)).eval()
-    with torch.no_grad():
-        answers = Answers(model, held_out, loss, None, read, chunk, False)
+    given = (make, held_out, loss, read, chunk, device)
+    model, answers = _made(*given)
     origin = Origin(
         "predictions",
         problem={"held_out": held_out.to_json()},
@@ -109,16 +113,80 @@ def checkpoints(
     resume = to is not None and Path(to, "run.json").exists()
     with Recorder(to, clock="step", origin=origin, resume=resume) as recorder, torch.no_grad():
         keeper, done = PointKeeper(held_out), recorder.last_time
-        for place, checkpoint in enumerate(found):
+        for checkpoint in found:
             if done is not None and checkpoint.step <= done:
                 keeper.last = checkpoint.step
-                continue
-            load_weights(model, checkpoint.path)
-            snapshot = answers.snapshot(model, checkpoint.step)
-            curves = {name: values for measure in DEFAULTS for name, values in measure(snapshot).items()}
-            last = place == len(found) - 1
-            recorder.append(checkpoint.step, curves, keeper(snapshot, checkpoint.step, last))
+        left = [one for one in found if done is None or one.step > done]
+        with ExitStack() as stack:
+            if processes > 1 and len(left) > 1:
+                scores = stack.enter_context(_side_by_side(left, min(processes, len(left)), given))
+            else:
+                scores = (_scored(model, answers, one.path) for one in left)
+            for checkpoint, score in zip(left, scores, strict=True):
+                snapshot = answers.assemble([(0, score)], step=checkpoint.step)
+                curves = {name: values for measure in DEFAULTS for name, values in measure(snapshot).items()}
+                recorder.append(checkpoint.step, curves, keeper(snapshot, checkpoint.step, checkpoint is found[-1]))
         return recorder.trajectory()
+
+
+def _made(
+    make: Callable[[], nn.Module], held_out: GroupedData, loss: Any, read: Any, chunk: int, device: str | None
+) -> tuple[nn.Module, Answers]:
+    import torch
+    from torch import nn
+
+    from tiltmeter.measures.answers import Answers
+
+    model = make()
+    if not isinstance(model, nn.Module):
+        raise TypeError(f"`make` should return a torch.nn.Module. Found {type(model).__name__}.")
+    model = (model if device is None else model.to(device)).eval()
+    with torch.no_grad():
+        return model, Answers(model, held_out, loss, None, read, chunk, False)
+
+
+def _scored(model: nn.Module, answers: Answers, path: Path) -> Tensor:
+    load_weights(model, path)
+    return answers.own_scores(model)
+
+
+#: The network and the points of this process, where several work side by side.
+_WORKER: list[tuple[nn.Module, Answers]] = []
+
+
+def _begin(threads: int, given: tuple[Any, ...]) -> None:
+    import torch
+
+    torch.set_num_threads(threads)
+    _WORKER.append(_made(*given))
+
+
+def _scores_at(path: Path) -> Any:
+    import torch
+
+    with torch.no_grad():
+        return _scored(*_WORKER[0], path).cpu().numpy()
+
+
+@contextmanager
+def _side_by_side(left: Sequence[Checkpoint], processes: int, given: tuple[Any, ...]) -> Iterator[Iterator[Tensor]]:
+    """The scores of every checkpoint in order, computed by several processes."""
+    import torch
+
+    try:
+        pickle.dumps(given[:1] + given[2:4])
+    except (pickle.PicklingError, AttributeError, TypeError):
+        raise TypeError(
+            "With several processes, `make`, `loss` and `read` should be importable by name. Found a lambda or one "
+            "inside a function."
+        ) from None
+    threads = max(1, torch.get_num_threads() // processes)
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, context, _begin, (threads, given)) as pool:
+        try:
+            yield map(torch.from_numpy, pool.map(_scores_at, [one.path for one in left]))
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

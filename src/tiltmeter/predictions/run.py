@@ -15,6 +15,7 @@ from tiltmeter.measures.from_scores import TableLoss, snapshot_of_scores, table_
 from tiltmeter.measures.point_keeper import PointKeeper
 from tiltmeter.measures.task import Task
 from tiltmeter.predictions.table import Evaluation, evaluations, named_table
+from tiltmeter.question import Question
 from tiltmeter.record import Clock, Origin, Recorder, Trajectory, stack
 
 #: How far rows of probabilities may be from summing to 1: those of a table are often rounded.
@@ -34,6 +35,7 @@ def run(
     point: Any = None,
     positive: Hashable | None = None,
     loss: TableLoss = None,
+    question: Question | None = None,
 ) -> Trajectory:
     """A run from predictions of any model: who was predicted what, and when. Everything after a run works on it.
 
@@ -59,16 +61,16 @@ def run(
     Several evaluations stand below each other with a `step` (by default the column of that name), or beside each other
     with `score={step: column}`. They should hold the same points in the same order, or `point` names the column that
     identifies a point. Several `seed`s become one run with a dimension for seeds, as `tm.stack` joins them. Of two
-    labels, `positive` is the one that is a yes. Weighted points (`weight`) have curves and standard errors, but are
-    not judged point by point.
+    labels, `positive` is the one that is a yes; `question` says what a yes means to a person. Weighted points
+    (`weight`) have curves and standard errors, but are not judged point by point.
 
     The predictions should be made for points that the model was not trained on: nothing here can know.
     """
     given = {"label": label, "score": score, "decision": decision, "group": group, "step": step}
     table, columns = named_table(frame, **given, weight=weight, seed=seed, point=point)
     data, readings = evaluations(table, columns, positive)
-    settings = {"columns": _listed(columns.score, columns.decision)}
-    return run_of_evaluations(data, readings, loss, settings=settings)
+    settings = {"columns": {**_listed(columns.score, columns.decision), "group": list(map(str, columns.group))}}
+    return run_of_evaluations(data.with_question(question), readings, loss, settings=settings)
 
 
 def run_of_evaluations(

@@ -41,8 +41,6 @@ class Columns:
     point: Hashable | None
 
     def __post_init__(self) -> None:
-        if not self.score and self.decision is None:
-            raise ValueError("`score` or `decision` should name what was predicted. Found neither.")
         if isinstance(self.score, Mapping) and (self.step is not None or self.decision is not None):
             what = "step" if self.step is not None else "decision"
             raise ValueError(f"`{what}` should be left out where `score` gives the columns of every step. Found both.")
@@ -97,6 +95,9 @@ def named_table(
             raise ValueError("`score` should give at least one evaluation. Found none.")
     else:
         scores = () if score is None else names_of(score, "score")
+    if not scores and decision is None and "decision" not in table.columns:
+        listed = f": the columns are {', '.join(map(repr, table.columns))}" if len(table.columns) else ""
+        raise ValueError(f"`score` or `decision` should name what was predicted. Found neither{listed}.")
     # Without a step, several evaluations in one table would be taken for one: a column of that name is the step.
     usual = not isinstance(score, Mapping)
     chosen = Columns(

@@ -17,14 +17,16 @@ class BatchOrder:
     >>> data = GroupedData(np.zeros((64, 1)), np.zeros(64), ["a", "b"] * 32)
     >>> order = BatchOrder(0, data, Recipe(lr=0.1, epochs=2, batch=32))
     >>> [len(batch) for batch in order], len(order)
-    ([32, 32], 2)
+    ([32, 32, 32, 32], 4)
+    >>> list(order) == list(BatchOrder(0, data, Recipe(lr=0.1, steps=4, batch=32)))
+    True
 
-    The dataset behind the loader should have the points of `train` in the same order. With `epochs` in the recipe one
-    pass through the loader is one epoch, the next pass the next; with `steps` it is the whole training. A forecast with
-    `replace(recipe, order=seed)` is then one of this run. `begin(epoch)` goes to an epoch, as after a restart.
+    The dataset behind the loader should have the points of `train` in the same order. One pass through the loader is
+    the whole training, whether the recipe says `steps` or `epochs`. A forecast with `replace(recipe, order=seed)` is
+    then one of this run. After a restart, `BatchOrder(..., start=step)` goes on at this step.
     """
 
-    def __init__(self, seed: int, train: GroupedData, recipe: Recipe) -> None:
+    def __init__(self, seed: int, train: GroupedData, recipe: Recipe, start: int = 0) -> None:
         if not isinstance(train, GroupedData):
             raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
         if not checks.is_whole(seed) or seed < 0:
@@ -37,20 +39,15 @@ class BatchOrder:
         self._seed, self._train = int(seed), train
         self._batches, self._size = recipe.batches(train), recipe.batch_size(len(train))
         total = recipe.total_steps(len(train))
-        self._steps = total if recipe.epochs is None else total // int(recipe.epochs)
-        self._once, self._pass = recipe.epochs is None, 0
-
-    def begin(self, epoch: int) -> None:
-        """Go on with this epoch, the first being 0."""
-        self._pass = int(epoch)
+        if not checks.is_whole(start) or not 0 <= start <= total:
+            raise ValueError(f"`start` should be a step from 0 to {total}. Found start = {start!r}.")
+        self._steps = range(int(start), total)
 
     def __len__(self) -> int:
         """Batches in one pass."""
-        return self._steps
+        return len(self._steps)
 
     def __iter__(self) -> Iterator[list[int]]:
-        first = 0 if self._once else self._pass * self._steps
-        self._pass += 1
         places = self._batches.in_turn(self._train, self._size, self._seed)
-        for step in range(first, first + self._steps):
+        for step in self._steps:
             yield [int(place) for place in places(step)]

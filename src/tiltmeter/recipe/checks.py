@@ -39,6 +39,28 @@ def check_recipe(recipe: Recipe) -> None:
     if recipe.clip is not None and not _between(recipe.clip, 0.0, np.inf, low_too=False):
         raise ValueError(f"`clip` should be a positive norm of gradients, or None. Found clip = {recipe.clip!r}.")
     checked_interventions(recipe.interventions)
+    _check_run_as(recipe)
+
+
+def _check_run_as(recipe: Recipe) -> None:
+    if not is_whole(recipe.accumulate) or recipe.accumulate < 1:
+        raise ValueError(f"`accumulate` should be a positive integer. Found accumulate = {recipe.accumulate!r}.")
+    if recipe.accumulate > 1 and recipe.interventions:
+        name = type(recipe.interventions[0]).__name__
+        raise ValueError(f"`accumulate` computes a batch in parts, but interventions see it whole. Found {name}.")
+    if recipe.accumulate > 1 and getattr(recipe.loss, "reduction", "mean") != "mean":
+        raise ValueError(f"`accumulate` needs a loss that is a mean. Found reduction = {recipe.loss.reduction!r}.")
+    if recipe.autocast not in (None, "bfloat16"):
+        why = ": it needs a scaler of gradients, so train in a loop of your own" if recipe.autocast == "float16" else ""
+        raise ValueError(f'`autocast` should be "bfloat16" or None. Found autocast = {recipe.autocast!r}{why}.')
+    if not isinstance(recipe.compile, (bool, str)):
+        raise TypeError(f"`compile` should be True, False or the name of a backend. Found {recipe.compile!r}.")
+
+
+def refuse_run_as(recipe: Recipe, who: str) -> None:
+    """Refuse how a network is run where something else is trained in its place."""
+    if recipe.run_as:
+        raise ValueError(f"{who} runs the network plainly. Found {recipe.run_as}: `train` and Rehearsal run it so.")
 
 
 def check_plain(recipe: Recipe) -> None:
@@ -57,6 +79,7 @@ def check_plain(recipe: Recipe) -> None:
         raise ValueError(f"{known} Found nesterov = True.")
     if recipe.clip is not None:
         raise ValueError(f"{known} Found clip = {recipe.clip}: `train` can clip gradients.")
+    refuse_run_as(recipe, "A forecast from the kernel")
     refuse_elsewhere(recipe.interventions, "forecast")
 
 

@@ -31,8 +31,12 @@ from tiltmeter.record.labelled import JSON, label_from_json, plain_pairs
 #: All parts except the optimiser: its short form and its long form count as one part.
 OTHERS = (
     *("schedule", "steps", "epochs", "batch", "sampling", "order", "weights", "proportions", "loss", "clip"),
-    "interventions",
+    *("interventions", "accumulate", "autocast", "compile"),
 )
+
+
+#: Parts that are written as they are.
+AS_GIVEN = ("steps", "epochs", "order", "clip", "accumulate", "autocast", "compile")
 
 
 def different_parts(one: Recipe, other: Recipe) -> list[str]:
@@ -83,6 +87,9 @@ def recipe_to_json(recipe: Recipe) -> dict[str, JSON]:
         "loss": None if recipe.loss is None else loss_to_json(recipe.loss),
         "clip": None if recipe.clip is None else float(recipe.clip),
         "interventions": [one.to_json() for one in recipe.interventions] or None,
+        "accumulate": None if recipe.accumulate == 1 else int(recipe.accumulate),
+        "autocast": recipe.autocast,
+        "compile": recipe.compile or None,
     }
     return {name: part for name, part in parts.items() if part is not None}
 
@@ -97,7 +104,7 @@ def recipe_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
         found |= {name: optimiser[name] for name in SHORT if name in optimiser}
     else:
         found["optimiser"] = optimiser_from_json(optimiser)
-    found |= {name: value[name] for name in ("steps", "epochs", "order", "clip") if name in value}
+    found |= {name: value[name] for name in AS_GIVEN if name in value}
     if isinstance(found.get("order"), Mapping):
         raise ValueError("The order of this recipe is too long to be kept in a file: pass the array again.")
     found["batch"] = None if value["batch"] == "all" else value["batch"]
@@ -157,6 +164,9 @@ class Recipe:
       takes the logistic loss, cross-entropy or half squared error, whichever fits the data and the model.
     - `clip` is the largest norm of a gradient. `interventions` are ways to change the bias, from `tm.interventions`:
       at most one intervention of groups, one of steps and one of the model; the others act in the order given.
+    - `accumulate` computes the gradient of a batch in this many parts, one after the other, to save memory; an update
+      still sees `batch` points. `autocast="bfloat16"` runs the network in torch.autocast. `compile=True` (or a name of
+      a backend) runs it through torch.compile. Evaluations use the network as it is, in full precision.
 
     The values are checked when the recipe is made. `dataclasses.replace(recipe, lr=0.02)` makes a variant of it.
     """
@@ -178,6 +188,9 @@ class Recipe:
     loss: Any = None
     clip: float | None = None
     interventions: tuple[Intervention, ...] = ()
+    accumulate: int = 1
+    autocast: str | None = None
+    compile: bool | str = False
 
     def __post_init__(self) -> None:
         checks.check_recipe(self)
@@ -199,6 +212,13 @@ class Recipe:
     def drawn(self) -> Mapping[Any, float] | None:
         """The proportions in which groups are drawn; None: as in the data."""
         return self.proportions if self.sampling is None else getattr(self.sampling, "proportions", None)
+
+    @property
+    def run_as(self) -> str:
+        """How the network is run, if not plainly: only trainings of the network itself can do so. Else empty."""
+        parts = self.accumulate if self.accumulate > 1 else None
+        given = {"accumulate": parts, "autocast": self.autocast, "compile": self.compile}
+        return ", ".join(f"{name} = {value!r}" for name, value in given.items() if value)
 
     def total_steps(self, points: int) -> int:
         """Return the number of updates on this many points, from `steps` or `epochs`.

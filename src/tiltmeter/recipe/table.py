@@ -7,6 +7,7 @@ steps = 5000
 batch = 64                 # or "all"
 loss = "logistic"
 clip = 1.0
+accumulate = 4             # a batch in four parts; also autocast = "bfloat16", compile = true
 weights = {rare = 4.0}
 
 [[training.interventions]]
@@ -23,13 +24,13 @@ from typing import Any
 from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.losses import CrossEntropy, Hinge, Logistic, Square
 from tiltmeter.recipe.optimisers import SHORT, optimiser_from_json
-from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.recipe import AS_GIVEN, Recipe
 from tiltmeter.schedules import schedule_from_table
 
 #: Keys of the table that belong to the recipe.
 KEYS = (
     *("optimiser", "lr", "momentum", "nesterov", "weight_decay", "steps", "epochs", "batch", "order"),
-    *("weights", "proportions", "loss", "clip", "interventions"),
+    *("weights", "proportions", "loss", "clip", "interventions", "accumulate", "autocast", "compile"),
 )
 LOSSES: dict[str, Any] = {
     "square": Square(),
@@ -46,7 +47,7 @@ def recipe_from_table(table: Mapping[str, Any], groups: Sequence[Hashable] = ())
     >>> recipe_from_table({"lr": 0.1, "steps": 100, "loss": "logistic", "weights": {"2": 3.0}}, (1, 2)).weights
     {2: 3.0}
     """
-    given: dict[str, Any] = {name: table[name] for name in ("steps", "epochs", "order", "clip") if name in table}
+    given: dict[str, Any] = {name: table[name] for name in AS_GIVEN if name in table}
     check_words(table)
     given |= _optimiser(table)
     if "batch" in table:

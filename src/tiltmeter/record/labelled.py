@@ -233,7 +233,9 @@ class Labels:
             raise TypeError(f"Labels should be text, numbers or tuples of them. Found {coord.dtype} in `{name}`.")
         labels = coord.values.ravel().tolist()
         if not _plain(labels):
-            labels = [plain_label(label) for label in labels]
+            # A million points share a few groups: each of these is made plain once.
+            plain = {place: plain_label(label) for place, label in {id(label): label for label in labels}.items()}
+            labels = [plain[id(label)] for label in labels]
         return cls(tuple(map(str, coord.dims)), labels)
 
     def array(self, sizes: Mapping[str, int]) -> np.ndarray:
@@ -292,6 +294,15 @@ def coords_from_json(coords: Mapping[str, Any]) -> dict[str, Labels]:
 def coord_arrays(coords: Mapping[str, Labels], sizes: Mapping[str, int]) -> dict[str, tuple[tuple[str, ...], Any]]:
     """The coordinates as arrays, for dimensions of these sizes."""
     return {name: (labels.dims, labels.array(sizes)) for name, labels in coords.items()}
+
+
+def labelled_array(
+    values: np.ndarray, dims: tuple[str, ...], coords: Mapping[str, Any], attrs: Mapping[str, Any] | None = None
+) -> xr.DataArray:
+    """A DataArray whose labels beside those of its dimensions are not copied: a million tuples would take seconds."""
+    beside = {name: labels for name, labels in coords.items() if name not in dims}
+    array = xr.DataArray(values, dims=dims, coords={name: coords[name] for name in coords if name in dims}, attrs=attrs)
+    return array.assign_coords(beside) if beside else array
 
 
 def array_from_json(value: Mapping[str, Any]) -> xr.DataArray:

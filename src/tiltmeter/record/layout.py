@@ -11,7 +11,15 @@ from typing import Any, Self, TypeAlias
 import numpy as np
 import xarray as xr
 
-from tiltmeter.record.labelled import JSON, Labels, coord_arrays, coords_from_json, coords_of, number_type
+from tiltmeter.record.labelled import (
+    JSON,
+    Labels,
+    coord_arrays,
+    coords_from_json,
+    coords_of,
+    labelled_array,
+    number_type,
+)
 from tiltmeter.shown_text import quoted
 
 Time: TypeAlias = int | float
@@ -62,7 +70,7 @@ class Layout:
         dims = self.dims if times is None else ("time", *self.dims)
         coords: dict[str, Any] = {} if times is None else {"time": ("time", np.asarray(times))}
         coords.update(coord_arrays(self.coords, dict(zip(dims, values.shape, strict=True))))
-        return xr.DataArray(values, dims=dims, coords=coords, attrs=self.attrs)
+        return labelled_array(values, dims, coords, self.attrs)
 
     def to_json(self) -> dict[str, JSON]:
         return {

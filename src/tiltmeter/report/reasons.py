@@ -31,11 +31,7 @@ def why_section(found: Findings, why: Why | None = None) -> str:
     parts: list[str] = []
     if found.splits:
         parts.append('<div class="two">')
-        parts += [
-            figure(split_sentence(one, group_name), _bars(one), strong=claim(one))
-            for one in found.splits
-            if one.gap.known
-        ]
+        parts += [figure(split_sentence(one), _bars(one), strong=claim(one)) for one in found.splits if one.gap.known]
         parts.append("</div>")
         note = "A difference is split exactly into the part of base rates (each label treated as in the mean of both "
         note += "groups) and the part within labels (at the mean of both base rates). Arithmetic, not a cause."
@@ -103,9 +99,7 @@ def _bars(split: BaseRateSplit) -> str:
         words = minus(100 * one.value, 1) if split.curve == "error" else number(one.value)
         parts.append(svg.text(x(max(one.high if one.known else one.value, one.value, 0.0)) + 8, y + 14, words, "ann"))
     unit = " in points" if split.curve == "error" else ""
-    return svg.picture(
-        400, 96, parts, f"Parts of the difference in {split.curve}{unit}", split_sentence(split, group_name), ""
-    )
+    return svg.picture(400, 96, parts, f"Parts of the difference in {split.curve}{unit}", split_sentence(split), "")
 
 
 def _reliability(found: Findings, judged: Calibration) -> str:

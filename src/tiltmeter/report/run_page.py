@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from tiltmeter.leaders.levels import Levels
 from tiltmeter.leaders.stopping import Stopping, stopping
 from tiltmeter.report.answers import Answer, answers
 from tiltmeter.report.changes import TO_TRY, change_rows, change_table, comparable, stop_sentence, what_would_change
@@ -19,7 +20,7 @@ from tiltmeter.report.small_multiples import small_multiples
 from tiltmeter.report.strips import strips_figure
 from tiltmeter.report.tables import curve_table, measure_table
 from tiltmeter.report.wording import number, when
-from tiltmeter.shown_text import percent
+from tiltmeter.shown_text import group_name, percent
 
 if TYPE_CHECKING:
     from tiltmeter.discover.discovery import Discovery
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 #: The heading of what `tm.discover` found.
 DISCOVERED = "Groups nobody named"
+
+#: The heading of the groups by each attribute.
+LEVELS = "Level by level"
 
 #: Anchors and words of the sections, in order.
 SECTIONS = (
@@ -67,6 +71,20 @@ def discovered_section(discovery: Discovery) -> str:
     ]
     table = card_table(head, rows, "") if rows else ""
     return section("discovered", DISCOVERED, paragraph(discovery.claim), table, paragraph(discovery.licence, "note"))
+
+
+def levels_section(found: Levels) -> str:
+    """Who is worse off by each attribute alone and by several together, and the groups that are too small to judge."""
+    rows = []
+    for name, judged in found.leaders.items():
+        curve = judged.headline.curve
+        last = found.runs[name][curve].isel(time=-1)
+        last = last.mean("seed") if "seed" in last.dims else last
+        shown = number if curve == "loss" else percent
+        values = [f"{group_name(g)} {shown(v)}" for g, v in zip(judged.groups, last.values.tolist(), strict=True)]
+        rows.append([Cell(f"By {name}", head=True), Cell(judged.headline.claim), Cell(", ".join(values))])
+    table = card_table(("Level", "Answer", "At the end"), rows, "")
+    return section("levels", LEVELS, table, paragraph(found.too_small), paragraph(found.licence, "note"))
 
 
 def _measures(found: Findings) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from tiltmeter.arguments import checked_kind, checked_list, checked_path
+from tiltmeter.leaders.levels import levels
 from tiltmeter.plot.offline_page import page_html, script_json
 from tiltmeter.question import Question, checked_question
 from tiltmeter.record import Trajectory, load
@@ -23,7 +24,7 @@ from tiltmeter.report.forecast_section import forecast_section
 from tiltmeter.report.html import escape, fold
 from tiltmeter.report.page import page_place
 from tiltmeter.report.positive_label import PositiveLabel
-from tiltmeter.report.run_page import DISCOVERED, body, contents, discovered_section, facts
+from tiltmeter.report.run_page import DISCOVERED, LEVELS, body, contents, discovered_section, facts, levels_section
 from tiltmeter.report.trained_to_the_end import dataset_section
 from tiltmeter.shown_text import numbered
 from tiltmeter.version import __version__
@@ -108,9 +109,13 @@ def page(
         inside = f"<h1>{escape(title)}</h1><main>{''.join(still)}</main>"
     else:
         main, others, ahead = _roles(asked)
-        named = "" if discovery is None else discovered_section(discovery)
-        inside = top + _inside(main, others, ahead, asked, still, why, named)
+        named = {} if discovery is None else {"discovered": (DISCOVERED, discovered_section(discovery))}
         told |= facts(main, others)
+        if main.evaluation is not None and all(isinstance(group, tuple) for group in main.groups):
+            split = levels(main.run, question=main.question)
+            named["levels"] = LEVELS, levels_section(split)
+            told["levels"] = {"claims": split.claims, "too_small": split.too_small, "licence": split.licence}
+        inside = top + _inside(main, others, ahead, asked, still, why, named)
         if discovery is not None:
             told["discovered"] = {"claim": discovery.claim, "groups": [group.to_json() for group in discovery.groups]}
     data = f'<script type="application/json" id="facts">{script_json(told)}</script>'
@@ -128,11 +133,11 @@ def _inside(
     asked: list[Findings],
     still: list[str],
     why: Why | None,
-    named: str,
+    named: Mapping[str, tuple[str, str]],
 ) -> str:
     compared = comparison_section(main, others, ahead) if len(asked) > 1 else ""
     forecast = "".join(forecast_section(one, main if one is not main else None) for one in ahead[:1])
-    extra = ((("runs", "Runs"),) if compared else ()) + ((("discovered", DISCOVERED),) if named else ())
+    extra = (*((("runs", "Runs"),) if compared else ()), *((anchor, words) for anchor, (words, _) in named.items()))
     rest = "".join(
         fold(f"{one.name}: the whole page of this run", f'<div class="run">{first_screen(one)}{measures}</div>')
         for one, measures in ((one, body(one)) for one in (*others, *ahead))
@@ -140,7 +145,8 @@ def _inside(
     )
     first = first_screen(main, others)
     told = body(main, others, forecast, why)
-    return f"{first}{contents(extra)}<main>{compared}{named}{told}{''.join(still)}{rest}</main>"
+    more = "".join(text for _, text in named.values())
+    return f"{first}{contents(extra)}<main>{compared}{more}{told}{''.join(still)}{rest}</main>"
 
 
 def _roles(asked: list[Findings]) -> tuple[Findings, tuple[Findings, ...], tuple[Findings, ...]]:

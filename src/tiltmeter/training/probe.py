@@ -27,13 +27,16 @@ from tiltmeter.modules.forward import bare, describe
 from tiltmeter.modules.untouched import untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
+from tiltmeter.record.directory.small_files import read_header
 from tiltmeter.shown_text import shortened, warn_caller
 from tiltmeter.training.shards import SameHeldOut, Shards, SlowEvaluations, rank, refuse_sharded
 
 #: Evaluations that took less than so many seconds in all are nothing to talk about.
 NOTICEABLE = 10.0
-#: Points that a cheaper evaluation could look at.
-FEWER = 5000
+#: Points that a cheaper evaluation could look at; with a budget it does, if all of them take more than `LONG` seconds.
+FEWER, LONG = 5000, 1.0
+#: With a budget, points that stay in the smallest group, if it has so many.
+SMALLEST = 500
 
 
 @dataclass(frozen=True)
@@ -137,9 +140,11 @@ class Probe:
     An error inside an evaluation never reaches your loop: it is kept in `failures`, said once, written down with the
     end of the run, and the training goes on. `strict=True` raises it. A wrong argument of `Probe(...)` always raises.
 
-    `budget=0.1` leaves out evaluations that `when` chooses while they would take more than a tenth of the training's
-    own time; the first and the last are always taken. Which are left out then depends on the speed of the machine.
-    `print(probe.cost)` says what evaluations take; it is said once by itself where they take as long as the training.
+    `budget=0.1` keeps evaluations to a tenth of the training's own time. If one of all points takes longer than a
+    second, they look at a random part of every group, always the same: as many points as a second pays for, and at
+    least 5,000. And evaluations that `when` chooses are left out while they would exceed the budget; the first and the
+    last are always taken. Both depend on the speed of the machine. `print(probe.cost)` says what evaluations take; it
+    is said once by itself where they take as long as the training.
 
     The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
@@ -178,8 +183,16 @@ class Probe:
         self._shards = Shards(held_out) if watch.sharded else None
         whole = None if self._shards is None else self._shards.whole
         check_groups(whole or held_out)
+        keep = bool(watch.measures) or watch.entropy
+        if budget is not None and whole is None:
+            share = _stored_share(to) if resume else None
+            if share is None:
+                with untouched(self.model):
+                    share = _affordable_share(self.model, held_out, loss, watch, chunk)
+            held_out = held_out if share == 1 else held_out.split(held_out=share)[1]
+            settings = {**dict(settings or {}), "share_of_points": share}
+            self.cost = EvaluationCost(len(held_out), tuple(held_out.sizes.values()))
         with untouched(self.model):
-            keep = bool(watch.measures) or watch.entropy
             self._answers = Answers(self.model, held_out, loss, watch.decide, watch.read, chunk, keep, whole)
         held_out = whole or held_out
         origin = Origin(
@@ -377,6 +390,26 @@ class Probe:
         elif self._seen != versions(self.model):
             # The last call was before an update. If there was none since an evaluation, that evaluation was the last.
             self._evaluate(self._step + 1, last=True)
+
+
+def _affordable_share(model: nn.Module, held_out: GroupedData, loss: Any, watch: Watch, chunk: int) -> float:
+    """The share of the held-out points that one evaluation should look at, timed on a few of them."""
+    least = max(FEWER / len(held_out), min(1.0, SMALLEST / min(held_out.sizes.values())))
+    if least >= 1:
+        return 1.0
+    few = held_out.take(np.linspace(0, len(held_out) - 1, FEWER // 5).astype(int))
+    answers = Answers(model, few, loss, watch.decide, watch.read, chunk, False)
+    start = time.monotonic()
+    answers.snapshot(model)
+    return min(1.0, max(least, LONG / (time.monotonic() - start) * len(few) / len(held_out)))
+
+
+def _stored_share(to: str | os.PathLike[str] | None) -> float | None:
+    """The share with which a run began; None if there is none."""
+    if to is None or not Path(to, "run.json").exists():
+        return None
+    share = read_header(Path(to)).origin.settings.get("share_of_points")  # type: ignore[union-attr]
+    return share if isinstance(share, float) and 0 < share <= 1 else None
 
 
 def _finite(readings: Mapping[str, Any]) -> bool:

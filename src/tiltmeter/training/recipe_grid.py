@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from tiltmeter.interventions.routes import refuse_elsewhere
+from tiltmeter.recipe.checks import refuse_run_as
 from tiltmeter.recipe.optimisers import unwrapped
 from tiltmeter.recipe.rates import is_function_of_step
 from tiltmeter.recipe.recipe import Recipe, checked_recipe, different_parts
@@ -60,6 +61,7 @@ def recipe_grid(given: Recipe | Sequence[Recipe]) -> RecipeGrid:
         raise ValueError("`recipe` should be a Recipe or several. Found an empty list.")
     for one in recipes:
         refuse_elsewhere(checked_recipe(one).interventions, "ensemble")
+        refuse_run_as(one, "`ensemble`")
     for one in recipes[1:]:
         _check_alike(recipes[0], one)
     values = {name: [_setting(one, name) for one in recipes] for name in VARY}

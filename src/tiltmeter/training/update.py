@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,10 +39,17 @@ class Update:
         seed: int = 0,
     ) -> None:
         self._model, self._optimiser, self._given, self._read = model, optimiser, recipe.loss, read
+        self._run: Any = model
+        if recipe.compile:
+            self._run = torch.compile(model, backend=recipe.compile if isinstance(recipe.compile, str) else "inductor")
+        self._accumulate = int(recipe.accumulate)
         self._clip, self._laws, self._steering, self._seed = recipe.clip, laws, steering, seed
         self.stepper: Any = None if laws.step is None else laws.step.optimizer(optimiser)
         self._labels = data.labels.tolist()
         like = next((p for p in model.parameters() if p.is_floating_point()), torch.empty(0))
+        self._autocast: Any = nullcontext
+        if recipe.autocast is not None:
+            self._autocast = partial(torch.autocast, like.device.type, getattr(torch, recipe.autocast))
         x, y = data.tensors(like.dtype) if laws.batch else data.tensor_points(like.dtype)
         self._x, self._y = x.to(like.device), y.to(like.device)
         self._codes = torch.as_tensor(data.codes, dtype=torch.int64, device=like.device)
@@ -92,19 +101,32 @@ class Update:
         self.stepper.step(closure, torch.unique(codes).tolist())
 
     def _differentiate(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None, learn: bool) -> Tensor:
+        self._optimiser.zero_grad()
+        values = []
+        size = -(-len(y) // self._accumulate)
+        for start in range(0, len(y), size):
+            if size == len(y):
+                value = self._value_of(x, y, codes, weights, learn)
+            else:
+                part = slice(start, start + size)
+                own = None if weights is None else weights[part]
+                value = self._value_of(x[part], y[part], codes[part], own, learn) / (len(y) / len(y[part]))
+            value.backward()  # type: ignore[no-untyped-call]
+            values.append(value.detach())
+        if self._clip is not None:
+            nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
+        return values[0] if len(values) == 1 else torch.stack(values).sum()
+
+    def _value_of(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None, learn: bool) -> Tensor:
         points = x if isinstance(self._x, Tensor) else like_weights(self._model, x)
         if self._slopes and isinstance(points, Tensor) and points.is_floating_point():
             points = points.detach().requires_grad_()
-        score = flat_scores(answer(self._model, points), len(x), self._read)
+        with self._autocast():
+            score = flat_scores(answer(self._run, points), len(x), self._read)
         y = y.long() if score.ndim == 2 else y.to(score.dtype)
         if self._loss is None:
             self._loss = point_loss(self._given, score.detach(), y, self._labels)
-        value = self._value(points, score, y, codes, weights, self._loss, learn)
-        self._optimiser.zero_grad()
-        value.backward()  # type: ignore[no-untyped-call]
-        if self._clip is not None:
-            nn.utils.clip_grad_norm_(self._model.parameters(), self._clip)
-        return value.detach()
+        return self._value(points, score, y, codes, weights, self._loss, learn)
 
     def _value(
         self, x: Any, score: Tensor, y: Tensor, codes: Tensor, weights: Tensor | None, loss: PointLoss, learn: bool

@@ -36,6 +36,7 @@ from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.modules.tangent.gradient import check_statistics
 from tiltmeter.modules.untouched import untouched
+from tiltmeter.recipe.checks import refuse_run_as
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.record import Trajectory, When, at, every
 
@@ -194,6 +195,7 @@ def twin_refusal(task: ForecastTask, method: Twin) -> str | None:
     if task.in_parts:
         return "A twin is cut from a network that takes one array. Found points in parts: Rehearsal takes them."
     try:
+        refuse_run_as(task.recipe, "A twin")
         check_statistics(task.model)
         asked = AskedRecipe.of(task.recipe, task.train)
         if method.share < 1.0:

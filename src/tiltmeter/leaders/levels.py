@@ -1,0 +1,164 @@
+"""levels: groups by each attribute alone and by several together, judged with one error rate."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+import xarray as xr
+
+from tiltmeter.leaders.leaders import Leaders, leaders
+from tiltmeter.leaders.points import FEWEST, KeptPoints, held_out_facts, kept_points
+from tiltmeter.question import Question
+from tiltmeter.record.labelled import label_to_json, labels_array
+from tiltmeter.record.trajectory import Trajectory
+from tiltmeter.shown_text import NotebookText, group_name
+
+
+@dataclass(frozen=True)
+class SmallGroup:
+    """An intersection with too few points to be judged, and the groups of the levels above that its points count in."""
+
+    group: Hashable
+    points: int
+    counts_in: tuple[Hashable, ...]
+
+    def __str__(self) -> str:
+        above = " and in ".join(group_name(one) for one in self.counts_in)
+        plural = "" if self.points == 1 else "s"
+        return f"{group_name(self.group)} ({self.points} point{plural}, counted in {above})"
+
+
+@dataclass(frozen=True, eq=False)
+class Levels(NotebookText):
+    """Who leads at every level: by each attribute alone, and by several together. All statements hold together.
+
+    `leaders` maps the name of a level to who leads there, `runs` to the run in the groups of this level. `small` are
+    the groups that are too small to be judged.
+    """
+
+    leaders: Mapping[str, Leaders]
+    level: float
+    small: tuple[SmallGroup, ...] = ()
+    runs: Mapping[str, Trajectory] = field(default_factory=dict, repr=False)
+
+    @property
+    def claims(self) -> dict[str, str]:
+        """The answer at every level."""
+        return {name: judged.headline.claim for name, judged in self.leaders.items()}
+
+    @property
+    def licence(self) -> str:
+        """What the answers rest on."""
+        return f"{len(self.leaders)} levels tested together, {100 * self.level:.3g} % error rate."
+
+    @property
+    def too_small(self) -> str:
+        """A sentence about the groups that are not judged; empty if there are none."""
+        return f"Too small to judge alone: {'; '.join(map(str, self.small))}." if self.small else ""
+
+    def __str__(self) -> str:
+        told = [f"By {name}: {claim}" for name, claim in self.claims.items()]
+        return "\n".join([*told, *filter(None, [self.too_small]), self.licence])
+
+
+def levels(
+    trajectory: Trajectory,
+    *curves: str,
+    attributes: Sequence[str] = (),
+    question: Question | None = None,
+    level: float = 0.05,
+) -> Levels:
+    """Say who leads by each attribute alone and by several together, of a run whose groups are intersections.
+
+    >>> import pandas as pd, tiltmeter as tm
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"sex": rng.choice(["women", "men"], 3000), "race": rng.choice(["x", "y"], 3000)})
+    >>> table["label"] = rng.integers(0, 2, 3000)
+    >>> sure = np.where(table.sex == "women", 0.7, 0.9)
+    >>> table["score"] = np.where(rng.random(3000) < sure, table.label, 1 - table.label)
+    >>> print(levels(tm.predictions.run(table, label="label", group=["sex", "race"]), "error"))
+    By sex: Women have the higher error, 29 % against 10 %.
+    By race: No difference in error is clear; it is at most 4 points.
+    By sex and race: Group women & x has a higher error than group men & x: 30 % against 9 %.
+    3 levels tested together, 5 % error rate.
+
+    A point belongs to one group of every level. The error rate `level` is shared by the levels (Bonferroni). Groups
+    with fewer than 20 points are not judged; their points count in the levels above. `attributes` names the parts of
+    the groups, by default the columns of the table of predictions.
+    """
+    kept = kept_points(trajectory)
+    if kept is None:
+        raise ValueError(
+            "Levels need the points of a run, as a probe or a table of predictions keeps them. Found none."
+        )
+    width = {len(group) if isinstance(group, tuple) else 1 for group in kept.groups}
+    if width == {1} or len(width) > 1:
+        raise ValueError("Levels need groups of several attributes, as group=['sex', 'race']. Found one.")
+    names = (
+        tuple(attributes) or _columns(trajectory) or tuple(f"attribute {number + 1}" for number in range(max(width)))
+    )
+    if len(names) != max(width):
+        raise ValueError(f"`attributes` should name the {max(width)} parts of the groups. Found {len(names)}.")
+    chosen = [parts for size in range(1, len(names) + 1) for parts in combinations(range(len(names)), size)]
+    runs = {" and ".join(names[part] for part in parts): _at_level(trajectory, kept, parts) for parts in chosen}
+    runs = {name: run for name, run in runs.items() if next(iter(run.values())).sizes["group"] > 1}
+    asked = {"question": question, "level": level / max(len(runs), 1)}
+    found = {name: leaders(run, *curves, **asked) for name, run in runs.items()}  # type: ignore[arg-type]
+    return Levels(found, level, _small(kept), runs)
+
+
+def _small(kept: KeptPoints) -> tuple[SmallGroup, ...]:
+    counts = np.bincount(kept.codes, minlength=len(kept.groups)).tolist()
+    return tuple(
+        SmallGroup(group, count, tuple(group))  # type: ignore[arg-type]
+        for group, count in zip(kept.groups, counts, strict=True)
+        if count < FEWEST
+    )
+
+
+def _columns(trajectory: Trajectory) -> tuple[str, ...]:
+    """The columns that the groups of a table of predictions come from."""
+    columns: Any = trajectory.origin.settings.get("columns")
+    found = columns.get("group") if isinstance(columns, Mapping) else None
+    return tuple(map(str, found)) if isinstance(found, list) else ()
+
+
+def _at_level(trajectory: Trajectory, kept: KeptPoints, parts: tuple[int, ...]) -> Trajectory:
+    """The run in groups by these attributes alone."""
+    short = [group[parts[0]] if len(parts) == 1 else tuple(group[part] for part in parts) for group in kept.groups]  # type: ignore[index]
+    groups = list(dict.fromkeys(short))
+    codes = np.array([groups.index(one) for one in short])[kept.codes]
+    members = labels_array(groups)
+    curves: dict[str, xr.DataArray] = {}
+    for curve in kept.curves:
+        if curve.name not in trajectory:
+            continue
+        counted = slice(None) if curve.where is None else curve.where
+        own, values = codes[counted], curve.values[..., counted].reshape(-1, len(codes[counted]))
+        with np.errstate(all="ignore"):
+            means = [np.bincount(own, row, len(groups)) / np.bincount(own, minlength=len(groups)) for row in values]
+        shape = (*curve.values.shape[:-1], len(groups))
+        dims = ("seed", "time", "group")[-len(shape) :]
+        coords: dict[str, Any] = {"time": kept.times, "group": members}
+        if "seed" in dims:
+            coords["seed"] = trajectory[curve.name].coords["seed"].values
+            if len(coords["seed"]) != shape[0]:
+                raise ValueError("Levels need seeds that all trained to their end. Found some that diverged.")
+        array = xr.DataArray(np.reshape(means, shape), dims=dims, coords=coords, attrs=trajectory[curve.name].attrs)
+        curves[curve.name] = array.transpose("time", "group", *dims[:-2])
+    points = {
+        name: trajectory.points[name].assign_coords(group=("point", members[codes]))
+        for name in trajectory.points
+        if "point" in trajectory.points.sizes(name)
+    }
+    sizes = np.bincount(codes, minlength=len(groups)).tolist()
+    facts = {
+        name: value for name, value in held_out_facts(trajectory).items() if name not in ("label_rates", "reading")
+    }
+    facts["sizes"] = [[label_to_json(group), size] for group, size in zip(groups, sizes, strict=True)]
+    origin = replace(trajectory.origin, problem={"held_out": facts})
+    return Trajectory(curves, trajectory.clock, origin, points=points)
