@@ -8,7 +8,7 @@ import tiltmeter as tm
 from tiltmeter import SGD, Trajectory, predict, teacher_mixture
 from tiltmeter.fairness import stopping
 from tiltmeter.problem import cases
-from tiltmeter.record import Origin
+from tiltmeter.record import Origin, Recorder
 
 
 def run(a, b):
@@ -45,6 +45,30 @@ def test_at_a_crossing_the_gap_is_smallest():
     assert "within 20 %" in text
 
 
+def rates(tpr, error):
+    """A run with these rates of two groups at steps 0, 1, 2, ..."""
+    recorder = Recorder(None, clock="step", origin=Origin("training"))
+    for step, values in enumerate(tpr):
+        given = {"tpr": values} if error is None else {"tpr": values, "error": error[step]}
+        recorder.append(
+            step, {k: xr.DataArray(v, dims="group", coords={"group": ["a", "b"]}) for k, v in given.items()}
+        )
+    return recorder.trajectory()
+
+
+def test_a_rate_of_decisions_is_weighed_against_the_error():
+    """At step 1 the model says yes to everybody: no gap in the true positive rate, and it is no use."""
+    run = rates(
+        tpr=[[0.5, 0.5], [1.0, 1.0], [0.6, 0.9], [0.7, 0.8]], error=[[0.6, 0.6], [0.5, 0.5], [0.2, 0.1], [0.2, 0.11]]
+    )
+    advice = stopping(run, curve="tpr")
+    assert (advice.quality, advice.fairest.time, advice.best_mean.time) == ("error", 3, 2)
+    assert advice.fairest.gap == pytest.approx(0.1)
+    assert advice.fairest.worst == pytest.approx(0.7)  # higher is better: the worst off is the lowest
+    assert "gap 0.1000 in tpr" in str(advice)
+    assert {one.group: one.time for one in advice.by_group} == {"a": 1, "b": 1}
+
+
 GRID = predict(teacher_mixture(("rho", [0.3, 0.6])), SGD(lr=0.1), [0.1, 1.0])
 
 
@@ -53,8 +77,8 @@ GRID = predict(teacher_mixture(("rho", [0.3, 0.6])), SGD(lr=0.1), [0.1, 1.0])
     [
         (lambda: stopping(predict(*cases.no_bias()), within=-1), "`within` should not be negative. Found within = -1."),
         (
-            lambda: stopping(predict(*cases.no_bias()), curve="tpr"),
-            "`stopping` needs a curve for which lower is better",
+            lambda: stopping(rates([[0.5, 0.9]] * 3, None), curve="tpr"),
+            "`stopping` needs errors or losses beside 'tpr', to tell a trained model.",
         ),
         (lambda: stopping(GRID), "`stopping` is for one run; select one point of rho first."),
     ],

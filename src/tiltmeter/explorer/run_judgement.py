@@ -33,7 +33,7 @@ def stopping_told(trajectory: Trajectory, curve: str = "loss") -> dict[str, Any]
         advice = stopping(trajectory, curve=curve)
     except ValueError as error:
         return {"stopping": [], "stopping_refused": visible(str(error))}
-    note = f"Among the evaluations whose mean {curve} is within {percent(advice.within, 0)} of the best."
+    note = f"Among the evaluations whose mean {advice.quality} is within {percent(advice.within, 0)} of the best."
     if advice.judged == "same points":
         note += " Chosen and measured on the same points, so these numbers are too good."
     rules = [

@@ -10,16 +10,19 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.arguments import A_RUN, checked_kind
+from tiltmeter.leaders.leaders import asked_of
 from tiltmeter.pairs import groups_of, leader_sign
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, group_name, percent
 
+#: Rates of decisions, of which a model that always decides the same has no gap.
+DECISIONS = ("tpr", "fpr", "positive_rate")
 Judged = Literal["same points", "other points", "exact"]
 
 
 @dataclass(frozen=True)
 class StoppingRule:
-    """One rule: the time it advises, and the gap, mean and worst group there."""
+    """One rule: the time it advises, and the gap, the worst group and the mean of the quality there."""
 
     rule: str
     time: float
@@ -30,7 +33,7 @@ class StoppingRule:
 
 @dataclass(frozen=True)
 class BestForGroup:
-    """The look at which one group is best off, and how far the others then are above their own best."""
+    """The evaluation at which one group is best off, and how far the others then are from their own best."""
 
     group: Hashable
     time: float
@@ -57,36 +60,40 @@ class Stopping(NotebookText):
     curve: str
     by_group: tuple[BestForGroup, ...] = ()
     judged: Judged = "same points"
+    quality: str = "loss"
+    better: Literal["lower", "higher"] = "lower"
 
     @property
     def rules(self) -> tuple[StoppingRule, StoppingRule, StoppingRule]:
         return self.fairest, self.best_mean, self.best_worst
 
     def __str__(self) -> str:
-        lines = [f"Among evaluations whose mean {self.curve} is within {percent(self.within, 0)} of the best seen:"]
+        lines = [f"Among evaluations whose mean {self.quality} is within {percent(self.within, 0)} of the best seen:"]
         words = ("smallest gap", "best mean", "best worst group")
+        of_curve = "" if self.curve == self.quality else f" in {self.curve}"
         for rule, word in zip(self.rules, words, strict=True):
             extra = rule.mean / self.best_mean.mean - 1.0 if self.best_mean.mean else 0.0
             lines.append(
-                f"  {word:<16} at {self.clock} = {rule.time:.4g}: gap {rule.gap:.4f}, mean {rule.mean:.4f} "
-                f"(+{percent(extra, 1)}), worst group {rule.worst:.4f}"
+                f"  {word:<16} at {self.clock} = {rule.time:.4g}: gap {rule.gap:.4f}{of_curve}, mean {rule.mean:.4f} "
+                f"({'+' if extra >= 0 else ''}{percent(extra, 1)}), worst group {rule.worst:.4f}"
             )
         if self.judged == "same points":
             lines.append("  chosen and measured on the same points: these numbers are optimistic (pass judge=)")
         elif self.judged == "other points":
             lines.append("  chosen on these points, measured on others")
+        side = "above" if self.better == "lower" else "below"
         if len({one.time for one in self.by_group}) > 1:
             lines.append("Each group would stop at its own time:")
             for one in self.by_group:
                 lines.append(
                     f"  {group_name(one.group):<16} at {self.clock} = {one.time:.4g}: {self.curve} {one.value:.4f}, "
-                    f"the others then pay up to {one.others_pay:.4f} above their best"
+                    f"the others then pay up to {one.others_pay:.4f} {side} their best"
                 )
         return "\n".join(lines)
 
 
 def stopping(
-    trajectory: Trajectory, within: float = 0.1, curve: str = "loss", judge: Trajectory | None = None
+    trajectory: Trajectory, within: float = 0.1, curve: str | None = None, judge: Trajectory | None = None
 ) -> Stopping:
     """Find when the gap is smallest, the mean best and the worst group best, among evaluations whose mean is near the
     best.
@@ -97,39 +104,51 @@ def stopping(
     >>> bool(advice.fairest.gap < advice.best_mean.gap)
     True
 
-    Only looks at which the mean has improved on the first evaluation count, so an untrained model is never advised. The
-    gap is the largest difference between any two groups; the mean is over groups; seeds are averaged first.
+    `curve` is the one whose gap counts: without one, the curve that answers the question of the task, else the loss.
+    The quality that the mean is taken of is the error where `curve` is a rate of decisions (a model that always says
+    yes has no gap in any of them), else the curve itself. Only evaluations at which the mean has improved on the first
+    one count, so an untrained model is never advised. The gap is the largest difference between any two groups; the
+    mean is over groups; seeds are averaged first.
 
     Values at an evaluation that was chosen on the same points are too optimistic. `judge` is the record of the same
     training on other points (`data.split(held_out=, judge=)`, with a probe for each): evaluations are chosen on the
     first and measured on the second."""
     checked_kind("trajectory", trajectory, Trajectory, A_RUN)
-    checked_kind("curve", curve, str, "the name of a curve")
     if not 0 <= checked_kind("within", within, (int, float), "a number") < 1e300:
         raise ValueError(f"`within` should not be negative. Found within = {within}.")
-    values = trajectory[curve]
-    if leader_sign(curve, values) < 0:
-        raise ValueError(f"`stopping` needs a curve for which lower is better. Found {curve!r}.")
+    if curve is None:
+        question = asked_of(trajectory)
+        curve = question.asked if question is not None and question.asked in trajectory else "loss"
+    values = trajectory[checked_kind("curve", curve, str, "the name of a curve")]
+    sign = leader_sign(curve, values)
+    quality = "error" if curve in DECISIONS and "error" in trajectory else curve
+    if leader_sign(quality, trajectory[quality]) < 0:
+        raise ValueError(f"`stopping` needs errors or losses beside {curve!r}, to tell a trained model. Found none.")
     if not values.sizes["time"]:
         raise ValueError(f"Curve {curve!r} has no evaluations: nothing is recorded yet.")
     times, per_group = _per_group(values)
-    mean, gap, worst = per_group.mean(1), per_group.max(1) - per_group.min(1), per_group.max(1)
-    measured = per_group
+    when, levels = _per_group(trajectory[quality])
+    if not np.array_equal(when, times):
+        raise ValueError(f"{curve!r} and {quality!r} should be recorded at the same times.")
+    mean, gap, worst = levels.mean(1), np.ptp(per_group, axis=1), (sign * per_group).max(1)
+    measured, measured_mean = per_group, mean
     if judge is not None:
         other, measured = _per_group(judge[curve])
+        measured_mean = _per_group(judge[quality])[1].mean(1)
         if not np.array_equal(other, times):
             raise ValueError("`judge` should be the same training on other points, looked at at the same times.")
     trained = (np.arange(len(times)) > 0) & (mean < mean[0])
     if not trained.any():
         raise ValueError(
-            f"The mean {curve} never improves on the first evaluation: there is no trained model to advise."
+            f"The mean {quality} never improves on the first evaluation: there is no trained model to advise."
         )
     near = trained & (mean <= mean[trained].min() * (1.0 + within))
 
     def best(rule: str, criterion: np.ndarray) -> StoppingRule:
         i = int(np.where(near, criterion, np.inf).argmin())
         row = measured[i]
-        return StoppingRule(rule, float(times[i]), float(np.ptp(row)), float(row.mean()), float(row.max()))
+        worst_off = float(sign * (sign * row).max())
+        return StoppingRule(rule, float(times[i]), float(np.ptp(row)), float(measured_mean[i]), worst_off)
 
     judged: Judged = "exact" if trajectory.origin.source == "theory" else "same points"
     return Stopping(
@@ -139,20 +158,22 @@ def stopping(
         within=within,
         clock=trajectory.clock,
         curve=curve,
-        by_group=_by_group(groups_of(values), times, per_group),
+        by_group=_by_group(groups_of(values), times, per_group, sign),
         judged="other points" if judge is not None else judged,
+        quality=quality,
+        better="lower" if sign > 0 else "higher",
     )
 
 
-def _by_group(groups: list[Hashable], times: np.ndarray, per_group: np.ndarray) -> tuple[BestForGroup, ...]:
-    best = np.nanmin(per_group, axis=0)
+def _by_group(groups: list[Hashable], times: np.ndarray, per_group: np.ndarray, sign: int) -> tuple[BestForGroup, ...]:
+    pain = sign * per_group
+    best = np.nanmin(pain, axis=0)
     found = []
     for i, group in enumerate(groups):
-        evaluation = int(np.nanargmin(per_group[:, i]))
-        pay = np.delete(per_group[evaluation] - best, i)
-        found.append(
-            BestForGroup(group, float(times[evaluation]), float(best[i]), float(pay.max()) if pay.size else 0.0)
-        )
+        at = int(np.nanargmin(pain[:, i]))
+        pay = np.delete(pain[at] - best, i)
+        value = float(per_group[at, i])
+        found.append(BestForGroup(group, float(times[at]), value, float(pay.max()) if pay.size else 0.0))
     return tuple(found)
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tiltmeter.leaders.bands import bands, bootstrap_weights
+from tiltmeter.leaders.bands import balanced, bands, bootstrap_weights
 from tiltmeter.leaders.points import PointCurve, against_all, pairs
 
 SMALL = {"draws": 499, "permutations": 399}
@@ -203,3 +203,13 @@ def test_bad_points_are_refused_where_they_enter():
         against_all(np.array([1.0, 0.0]))
     with pytest.raises(ValueError, match=r"level = 1\.2"):
         bands([PointCurve("loss", np.zeros((1, 60)))], np.repeat([0, 1], 30), pairs(2), level=1.2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_joint_limits_are_never_wider_than_bonferronis(seed):
+    """On the same draws: each limit is at most the quantile that Bonferroni's correction would take."""
+    rng = np.random.default_rng(seed)
+    shared = rng.normal(size=(4000, 1))
+    columns = np.abs(rng.uniform(0, 1, 12) * shared + rng.standard_t(4, size=(4000, 12)) * rng.uniform(0.1, 10, 12))
+    own = np.quantile(columns, 1 - 0.05 / 12, axis=0, method="higher")
+    assert (balanced(columns, 0.05) <= own).all()
