@@ -19,7 +19,7 @@ from tiltmeter.shown_text import NotebookText, group_name
 
 
 @dataclass(frozen=True)
-class SmallGroup:
+class SmallGroup(NotebookText):
     """An intersection with too few points to be judged, and the groups of the levels above that its points count in."""
 
     group: Hashable
