@@ -1,4 +1,4 @@
-"""The demo page in a real browser: all charts drawn, no error, no request off the machine."""
+"""Pages in a real browser: all charts of the demo drawn, no error, no request off the machine; few words at first."""
 
 import re
 import shutil
@@ -6,6 +6,7 @@ import subprocess
 
 import pytest
 
+import tiltmeter as tm
 from tiltmeter.cli import main
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -30,3 +31,34 @@ def test_the_demo_page_draws_all_its_charts(tmp_path, monkeypatch):
     assert drawn == charts
     problems = [line for line in done.stderr.splitlines() if "CONSOLE" in line or "ERR_NAME_NOT_RESOLVED" in line]
     assert problems == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed on this machine.")
+def test_the_first_screen_has_few_words(tmp_path, made):
+    """At most 180 of them above the folded questions, for two groups at 1440 x 900."""
+    playwright = pytest.importorskip("playwright.sync_api")
+    page = tm.report([made.decided([(380, 20, 60, 40), (340, 60, 30, 70)], ["women", "men"])], tmp_path / "page.html")
+    with playwright.sync_playwright() as p:
+        browser = p.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        shown = browser.new_page(viewport={"width": 1440, "height": 900})
+        shown.goto(page.as_uri())
+        words = shown.evaluate(VISIBLE)
+        browser.close()
+    count = sum(any(letter.isalpha() for letter in word) for word in words.split())
+    assert 60 < count <= 180
+
+
+#: The text that can be seen without scrolling or opening anything.
+VISIBLE = """() => {
+  const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT), seen = [];
+  while (walker.nextNode()) {
+    const parent = walker.currentNode.parentElement, range = document.createRange();
+    const folded = parent.closest("details:not([open])") && !parent.closest("summary");
+    if (folded || parent.closest(".skip, .questions, script, style")) continue;
+    range.selectNodeContents(walker.currentNode);
+    const box = range.getBoundingClientRect();
+    if (box.width > 1 && box.top < 900 && box.bottom > 0) seen.push(walker.currentNode.textContent);
+  }
+  return seen.join(" ");
+}"""

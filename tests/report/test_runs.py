@@ -86,7 +86,7 @@ def test_seeds_are_thin_lines_and_a_scope(tmp_path, made):
     text = words(
         tm.report([small(made, seeds=5, wobble=0.02)], tmp_path / "run.html", question=tm.Question(kind="benefit"))
     )
-    assert "5 trainings, judged at 2 moments." in text
+    assert "5 trainings, judged at 2 moments; at most one" in text
     assert text.count('class="seed g0"') == 10  # wide and narrow
     assert "The sign is the same in 5 of 5 seeds" in text
 

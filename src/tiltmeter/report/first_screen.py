@@ -17,7 +17,7 @@ from tiltmeter.report.hero import hero
 from tiltmeter.report.html import escape, figure, paragraph
 from tiltmeter.report.onset import onset
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import between, capital, listed, moment, number, percents, points, when
+from tiltmeter.report.wording import between, capital, moment, number, percents, points, when
 from tiltmeter.shown_text import percent
 
 #: Width of a row of dots, and where its scale begins and ends.
@@ -35,7 +35,7 @@ def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
         f"{paragraph(in_words(found), 'lead')}{paragraph(licence(found), 'scope')}</header>"
     )
     offers = offered(found, others)
-    curve = figure(caption(found), hero(found), strong=f"{found.headline.term.title} while the model trained.")
+    curve = figure(caption(found), hero(found), strong=f"{found.headline.term.title} during training.")
     pair = f'<section class="first" aria-label="In short">{dots(found)}{curve}</section>'
     return f"{top}{facts_row(found, others, offers)}{pair}{cards(found, offers)}{questions(found, others)}"
 
@@ -55,22 +55,20 @@ def _rests_on(found: Findings) -> str:
         return judged.headline.licence
     runs = "One training" if found.seeds == 1 else f"{capital(str(found.seeds))} trainings"
     moments = "one moment" if judged.evaluations == 1 else f"{judged.evaluations} moments"
-    rate = f"At most one such report in {round(1 / judged.level)} calls something clear that is only chance."
-    return f"{runs}, judged at {moments}. {rate}"
+    rate = f"at most one such report in {round(1 / judged.level)} is clear by chance alone"
+    return f"{runs}, judged at {moments}; {rate}."
 
 
 def kicker(found: Findings) -> list[str]:
     """What stands in small letters above the headline."""
     words = [f"run: {found.name}"] if found.name else []
-    words.append(f"groups: {listed(list(found.names), 4)}" if not found.many else f"{len(found.groups)} groups")
+    if found.many:
+        words.append(f"{len(found.groups)} groups")
     label = positive_label(found.run)
     if label is not None and "tpr" in found.rows:
         words.append(f"positive: {label.name}")
     end = f"{found.clock} {moment(found.last)}" if found.clock != "t" else f"t = {moment(found.last)}"
-    runs = (
-        f"{found.seeds} trainings" if found.seeds > 1 else "one training" if found.scope != "exact" else "exact values"
-    )
-    words.append(f"{runs}, up to {end}")
+    words.append(f"{'exact values, ' if found.scope == 'exact' else ''}up to {end}")
     if found.evaluation is not None:
         words.append(f"{len(found.evaluation.codes):,} held-out cases")
     return words
@@ -100,7 +98,7 @@ def _beside_error(found: Findings) -> str:
     values = percents(error.values[first].value, error.values[second].value)
     both = f"{values[0]} for {found.names[first]} and {values[1]} for {found.names[second]}"
     if not error.clear:
-        return f"Wrong decisions overall: {both}, no clear difference."
+        return ""
     worse, others = error.worse_off(), row.worse_off()
     rates = found.base_rates
     if not worse or not others or worse[0] in others or rates is None:
@@ -126,10 +124,11 @@ def _how_much(found: Findings) -> tuple[str, str]:
         return "not clear", f"the gap in {row.term.name} may be up to {size}"
     pair, gap = row.clear[0]
     names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
+    whose = "gap" if found.two else f"gap between {names}"
     size = points(gap.value) if row.term.share else number(gap.value)
     span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
     sure = "" if found.scope == "exact" else f"; {100 * (1 - found.judged.level):g} % range: {span}"
-    return size, f"gap between {names}{sure}"
+    return size, f"{whose}{sure}"
 
 
 def _since(found: Findings) -> tuple[str, str]:
@@ -144,7 +143,7 @@ def _since(found: Findings) -> tuple[str, str]:
     if start is None:  # exact values that are equal at the end
         return "at the end", f"of {when(found.clock, found.last)}"
     if start == chosen.times[0]:
-        return "from the start", f"at all {len(chosen.times)} evaluations of the trained model"
+        return "from the start", f"at all {len(chosen.times)} evaluations"
     if start == found.last:
         return f"at {when(found.clock, start)}", "the last evaluation only"
     return f"since {when(found.clock, start)}", f"of {moment(found.last)}; it does not go away later"
@@ -155,7 +154,7 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return "exact", "chance has no part in these values"
     if not found.judged.differences:
         return "not judged", reason(found)
-    one = "but it is one training: another may differ" if found.headline.clear else "one training"
+    one = "one training: another may differ" if found.headline.clear else "one training"
     seeds = one if found.seeds == 1 else f"{found.seeds} trainings, {_same_sign(found)}"
     if found.judged.basis == "forecast":
         return ("as forecast" if found.headline.clear else "not clear"), found.judged.headline.licence
@@ -179,14 +178,9 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     if not tried:
         return "no change tried", "tiltmeter advise ranks changes before training"
     if not offers:
-        which = "it does" if tried == 1 else "they do"
-        return (
-            f"0 of {tried} change{'' if tried == 1 else 's'} help",
-            f"{which} not clearly make the gap smaller for anybody",
-        )
-    best = offers[0]
-    left = points(abs(best.left.value))
-    return f"{len(offers)} of {tried} change{'' if tried == 1 else 's'} help", f"the best, {best.name}: gap {left}"
+        return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
+    helps = "1 change helps" if len(offers) == 1 else f"{len(offers)} of {tried} changes help"
+    return helps, f"gap down to {points(abs(offers[0].left.value))}"
 
 
 def reason(found: Findings) -> str:
@@ -197,10 +191,9 @@ def reason(found: Findings) -> str:
 
 def caption(found: Findings) -> str:
     """What the lines and bands of the picture are."""
-    parts = [f"{capital(found.headline.term.meaning)}."]
+    parts = []
     if f"{found.headline.term.curve}_se" in found.run:
-        of = "cases" if found.seeds == 1 else "cases and trainings"
-        parts.append(f"Coloured bands: what chance in the held-out {of} could do.")
+        parts.append(f"Bands: {100 * (1 - found.judged.level):g} % limits.")
     if found.seeds > 1:
         parts.append("Thin: each training.")
     if found.many:
@@ -221,14 +214,13 @@ def dots(found: Findings) -> str:
         f'<td class="dots">{_dots(found, row, shown, end)}</td><td>{_verdict(found, row)}</td></tr>'
         for row in rows
     )
-    bars = "" if found.scope == "exact" else "; bars: 95 % limits"
-    scale = f" Scale: 0 to {percent(end, 0)}{bars}." if rows[0].term.share else ""
+    scale = "" if found.scope == "exact" or not rows[0].term.share else " Bars: 95 % limits."
     legend = "".join(
         f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))} '
         for place in shown
     )
     return (
-        f"<div><h2>Who is treated how, at the end of training</h2><p class='leg'>{legend}<i>{escape(scale)}</i></p>"
+        f"<div><h2>At the end of training</h2><p class='leg'>{legend}<i>{escape(scale)}</i></p>"
         f'<table class="dotted"><tbody>{body}</tbody></table></div>'
     )
 
@@ -276,13 +268,14 @@ def _verdict(found: Findings, row: Row) -> str:
     if row.clear:
         (first, second), gap = row.clear[0]
         size = points(gap.value) if row.term.share else number(gap.value)
-        words = f"{short(group_name(first), 120, PLAIN)} above {short(group_name(second), 120, PLAIN)} by {size}"
+        above = f"{short(group_name(first), 120, PLAIN)} above {short(group_name(second), 120, PLAIN)} by {size}"
+        words = f"gap {size}" if found.two else above
         more = len(row.clear) - 1
         rest = f" ({more} more pair{'s' if more > 1 else ''} clear)" if more and not found.two else ""
         return f'<b class="tag real">clear</b><span>{escape(words + rest)}</span>'
     seen = max((abs(one.value) for one in row.differences if one.known), default=0.0)
     told = points if row.term.share else number
-    words = f"gap {told(seen)}, could be {told(row.largest)}"
+    words = f"gap {told(seen).split()[0]}, could be {told(row.largest)}"
     return f'<b class="tag none">not clear</b><span>{escape(words)}</span>'
 
 
