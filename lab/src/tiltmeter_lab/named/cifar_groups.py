@@ -10,7 +10,7 @@ import numpy as np
 
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
-from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.claim import Claim, whether
 from tiltmeter_lab.shared.drawn_ensemble import drawn_ensemble
 from tiltmeter_lab.shared.lead import changes
 from tiltmeter_lab.shared.network_students import student
@@ -88,17 +88,16 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     names = list(runs)
     first, last = found[names[0]][1], found[names[-1]][1]
     seeds = len(runs[names[0]].origin.seeds)
-    # The error rate is divided among the shares, so that a change at any of them is shown at 5 %.
+    # The error rate is divided among the shares, so that a change at any of them is clear at 5 %.
     shown = {name: changes(one, "loss", (FIRST, SECOND), level=0.05 / len(runs)) for name, one in runs.items()}
     crossing = [name for name, crossed in shown.items() if crossed]
     return (
-        Claim(
+        whether(
             "The group preferred first need not be the group preferred last",
-            float(len(crossing)),
-            f"of {len(found)} shares, those at which a change of leader is shown, by points and seeds together",
-            1.0,
+            bool(crossing),
+            f"is a lead change clear at one of {len(found)} shares, by points and seeds together",
             f"Loss of {FIRST} minus that of {SECOND} at step {EARLY} and last: {_told(found)}. Errors count seeds and "
-            f"pictures. Shown: {', '.join(crossing) or 'nowhere'}.",
+            f"pictures. A lead change is clear at: {', '.join(crossing) or 'none'}.",
             seeds=seeds,
             safe=False,
         ),
@@ -109,6 +108,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.01,
             error=float(np.hypot(first[1], last[1])),
             seeds=seeds,
+            neutral=0.0,
         ),
     )
 
