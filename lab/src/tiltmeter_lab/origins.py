@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
+
+from tiltmeter_lab.claim import Claim
 
 Origin = Literal["published", "published, other setting", "ours"]
 ORIGINS: tuple[Origin, ...] = ("published", "published, other setting", "ours")
@@ -90,6 +93,33 @@ OF_CLAIM: dict[str, dict[str, Origin]] = {
     "edge-of-stability": {"That one side": OURS, "No loss is sharper": OURS, "A linear model has": OURS},
     "low-dimensional-dependence": {"A network that cannot": OURS, "Yet the first layer": OURS},
 }
+
+#: Experiments whose numbers without seeds are computed by exact theory, and so have no error.
+OF_THEORY = (
+    "spurious-correlation",
+    "bias-crossing",
+    "three-phases",
+    "phase-diagram",
+    "learning-rates",
+    "equilibrium-bias",
+    "memorisation",
+    "multi-class",
+    "warm-start",
+    "order-of-groups",
+    "overparametrisation-gap",
+    "group-dro-rings",
+    "upweight-or-upsample",
+    "equalising-weights",
+    "no-go",
+    "normalised-gradients",
+    "levelling-down",
+)
+
+
+def with_exact(experiment: str, claim: Claim) -> Claim:
+    """The claim, with an error of 0 if its number is computed by exact theory."""
+    exact = experiment in OF_THEORY and claim.seeds == 1 and claim.error is None and claim.trials is None
+    return replace(claim, error=0.0) if exact else claim
 
 
 def origin_of(experiment: str, sentence: str) -> Origin:
