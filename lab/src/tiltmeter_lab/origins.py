@@ -72,8 +72,7 @@ OF_EXPERIMENT: dict[str, Origin] = {
 #: Claims of another origin than their experiment, by the beginning of the sentence.
 OF_CLAIM: dict[str, dict[str, Origin]] = {
     "bias-crossing": {"A linear module": OURS, "The crossing survives": OTHER, "Errors of centred": OURS},
-    "three-phases": {"Errors cross twice, too, in the linear student": OURS},
-    "learning-rates": {"With shift, variance and representation": OURS, "Losses cross at": OURS},
+    "learning-rates": {"Losses cross at": OURS},
     "equilibrium-bias": {"Students coupled": OTHER, "The theory describes": OURS},
     "overparametrisation-gap": {"Students of random features": OURS, "Both groups have their peak": OURS},
     "pipeline-atlas": {
