@@ -78,7 +78,7 @@ def test_one_by_name(run, three):
     code, out, err = run("reproduce", "large", "--seeds", "4", "--to", "here")
     assert code == 0
     assert out.startswith("1 claim of 1 experiment. Reproduced: 0 of 0 published claims. All claims: 1 measured.")
-    assert "Holds: It is large (size 2, at least 1 asked)." in out
+    assert "Measured: It is large (size 2; at least 1 asked)." in out
     assert "[1/1] large: run" in err
     assert out.endswith(f"Page: {Path('here') / 'verdicts.html'}\n")
     assert "± is one standard error over runs; a number without it is exact, a count, or from one run." in out
