@@ -53,7 +53,9 @@ TINY = {
         "bootstrap": 49,
         "permutations": 29,
     },
-    "celeba-pairs": {"steps": 4, "width": 2, "points": 140, "held_out": 100, "side": 8},
+    "celeba-pairs": {"steps": 4, "width": 2, "points": 140, "side": 8},
+    "utkface-ages": {"steps": 4, "width": 2, "points": 140, "side": 8},
+    "bar-actions": {"steps": 10, "width": 2, "side": 8},
     "memorisation": {"problems": 20, "d": 20, "width": 8, "steps": 30, "examples": 200, "held_out": 100},
     "multi-class": {
         "problems": 5,

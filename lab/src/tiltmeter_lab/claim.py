@@ -104,6 +104,8 @@ class Claim:
         if self.verdict != "undecided" or self.interval is None:
             return ""
         error = self.error or (self.interval[1] - self.interval[0]) / (2 * float(stats.norm.ppf(1 - LEVEL / 2)))
+        if not error:  # all seeds agree on no effect
+            return ""
         shown = f"the smallest effect that these runs could show is {POWER * error:.2g}"
         size = abs(self.threshold - self._neutral)
         about = "the asked size" if size else "the effect seen"
