@@ -53,7 +53,7 @@ def arms(steps: int) -> dict[str, tuple[Any, ...]]:
 def run(setting: Setting, keep: Keep) -> Runs:
     """The same seeds with every intervention; groups are the actions, for the record alone."""
     parts = [tm.data.bar(part) for part in ("train", "test")]
-    data = []
+    data: list[tm.GroupedData] = []
     for part in parts:
         x = scaled(part.pictures, np.arange(len(part)), setting.side)
         data.append(tm.GroupedData(x, part.y, np.array(tm.data.ACTIONS)[part.y]))
@@ -65,7 +65,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             sgd = partial(torch.optim.SGD, lr=setting.lr, momentum=0.9)
             recipe = tm.Recipe(sgd, steps=setting.steps, batch=setting.batch, interventions=arms(setting.steps)[name])
             watch = tm.Watch(when=tm.record.log_spaced(3))
-            runs.append(tm.train(small_cnn(3, 6, setting.width), *data, recipe, watch=watch, seed=seed))
+            runs.append(tm.train(small_cnn(3, 6, setting.width), data[0], data[1], recipe, watch=watch, seed=seed))
         return tm.stack(runs)
 
     return {name: keep(name, partial(make, name)) for name in arms(setting.steps)}
@@ -102,7 +102,7 @@ def tables(runs: Runs) -> dict[str, Any]:
     for name, run in runs.items():
         mean, error = mean_and_error(accuracy(run))
         each = run["error"].isel(time=-1).mean("seed")
-        worst = str(each.coords["group"].values[int(each.argmax())])
+        worst = str(each.coords["group"].values[int(np.argmax(each.values))])
         told = Claim("", mean, "", 0.0, error=error, seeds=len(accuracy(run))).measured
         rows.append((name, told, f"{worst} {1.0 - float(each.max()):.2f}"))
     header = ("intervention", "mean accuracy over actions", "worst action")

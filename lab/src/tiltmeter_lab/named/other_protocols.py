@@ -104,7 +104,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
                     f"does - never lead between two leads of + in {curve}"
                     if control
                     else f"do +, - and + lead in turn in {curve}",
-                    claim(run, curve),
+                    f"Leaders in turn: {leaders(run, curve) or 'none'}. {claim(run, curve)}",
                     seeds=len(run.origin.seeds),
                     safe=False,
                 )

@@ -115,7 +115,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     peak = _after(share, best).max("time")
     rise = peak / share.isel(time=best)
     late = slice(int(failed.mean("seed").argmin("time")), None)  # from the best moment of the mean on
-    fall = 1.0 - np.exp(-best_of_others(np.log(share.isel(time=late))))
+    fall = 1.0 - np.exp(-best_of_others(xr.apply_ufunc(np.log, share.isel(time=late))))
     again = best_of_others(failed.isel(time=late))
     memorised = 1.0 - noisy["error"].sel(group="wrong").isel(time=-1)
     return (

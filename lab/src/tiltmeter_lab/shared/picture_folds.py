@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter_lab.claim import Claim, whether
+from tiltmeter_lab.claim import POWER, Claim, whether
 from tiltmeter_lab.networks import small_cnn
 from tiltmeter_lab.shared.over_seeds import mean_and_error
 
@@ -41,7 +41,7 @@ def over_folds(setting: FoldSetting, data: tm.GroupedData, curves: tuple[str, ..
     """The curves of every fold, the mean over its networks, along `seed`. Points are not kept."""
     order = np.random.default_rng(FRESH).permutation(len(data))
     parts: dict[str, list[xr.DataArray]] = {name: [] for name in curves}
-    for fold, held_out in enumerate(np.array_split(order, setting.seeds)):
+    for fold, held_out in enumerate(np.array_split(order, max(2, setting.seeds))[: setting.seeds]):
         run = tm.ensemble(
             partial(small_cnn, 3, 1, setting.width),
             data.take(np.setdiff1d(order, held_out)),
@@ -70,13 +70,14 @@ def lead_change(run: tm.Trajectory, curve: str, early: int, subject: str) -> Cla
     clear = all(gap.interval is not None and gap.interval[0] * gap.interval[1] > 0 for gap in gaps)
     turned = gaps[0].statistic * gaps[1].statistic < 0
     first, second = run[curve].coords["group"].values[:2]
-    size = 2.8 * max(gap.error or 0.0 for gap in gaps)
+    shown = max(POWER * gap.error for gap in gaps if gap.error is not None)
+    power = f" A gap of {shown:.2g} could be shown." if np.isfinite(shown) else ""
     return whether(
         f"{subject}: the group that leads first is not the one that leads last, in {curve}",
         clear and turned,
         f"do the leads at step {early} and at the end differ, both clear",
         f"{curve.capitalize()} of {first} minus that of {second}: {gaps[0].measured} at step {early}, "
-        f"{gaps[1].measured} at the end. A gap of {size:.2g} could be shown.",
+        f"{gaps[1].measured} at the end.{power}",
         seeds=gaps[0].seeds,
         safe=False,
         opposite=clear and not turned,

@@ -93,8 +93,9 @@ class FrequencyReliance:
         rows, columns = (size // self.patch for size in x.shape[2:])
         order = torch.as_tensor(np.random.default_rng(self.seed).permutation(rows * columns))
         inside = x[:, :, : rows * self.patch, : columns * self.patch]
-        parts = inside.unflatten(2, (rows, self.patch)).unflatten(4, (columns, self.patch)).permute(0, 2, 4, 1, 3, 5)
-        mixed = parts.flatten(1, 2)[:, order].unflatten(1, (rows, columns)).permute(0, 3, 1, 4, 2, 5)
+        cut = (len(x), x.shape[1], rows, self.patch, columns, self.patch)
+        parts = inside.reshape(cut).permute(0, 2, 4, 1, 3, 5).flatten(1, 2)[:, order]
+        mixed = parts.reshape(len(x), rows, columns, *parts.shape[2:]).permute(0, 3, 1, 4, 2, 5)
         found = x.clone()
         found[:, :, : rows * self.patch, : columns * self.patch] = mixed.reshape(inside.shape)
         return found
