@@ -85,8 +85,7 @@ OF_CLAIM: dict[str, dict[str, Origin]] = {
     "cures": {
         "The ranking on one task": OURS,
         "A gain of the worst group": OURS,
-        "No law": OURS,
-        "No intervention": OURS,
+        "No ": OURS,
     },
     "bar-actions": {"JTT": OURS, "PrunedEasy": OURS, "SpectralDecoupling": OURS},
     "low-sensitivity": {"Fitting noisy labels": OURS},
