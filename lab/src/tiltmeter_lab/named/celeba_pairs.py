@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import torch
 
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim, not_run
-from tiltmeter_lab.shared.picture_folds import FRESH, lead_change, over_folds, scaled
+from tiltmeter_lab.shared.picture_folds import lead_change, over_folds, scaled
 
 TITLE = "CelebA: which of two groups of faces is served better, pair by pair of attributes"
 PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), experiments on CelebA"
@@ -21,6 +22,9 @@ NEEDS: tuple[str, ...] = ("celeba",)
 PAIRS = (("Eyeglasses", "Bags_Under_Eyes"), ("Bangs", "Blurry"), ("Young", "Blond_Hair"))
 #: The step at which the first leader is determined, fixed before any run.
 EARLY = 30
+#: With folds and seeds from 3000 on, SGD left the networks on the plateau of one constant answer until step 700; these
+#: had not been used.
+FRESH = 4000
 
 
 @dataclass(frozen=True)
@@ -34,16 +38,16 @@ class Setting:
     points: int = 2000
     side: int = 32
     width: int = 16
-    lr: float = 0.05
+    lr: float = 3e-3
     steps: int = 300
-    batch: int = 32
+    batch: int = 64
     per_decade: int = 6
     seeds: int = 4
     repeats: int = 1
 
 
 QUICK = Setting()
-FULL = Setting(points=10_000, steps=1500, seeds=6, repeats=2)
+FULL = Setting(points=10_000, steps=2000, seeds=6)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
@@ -54,7 +58,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
     def make(target: str, group: str) -> tm.Trajectory:
         data = tm.data.by_attributes(x, part.has(target)[places], part.has(group)[places], group)
-        return over_folds(setting, data, ("loss", "error"))
+        return over_folds(setting, data, ("loss", "error"), partial(torch.optim.Adam, lr=setting.lr), FRESH)
 
     return {name_of(*pair): keep(name_of(*pair), partial(make, *pair)) for pair in PAIRS}
 

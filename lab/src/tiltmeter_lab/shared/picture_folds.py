@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import xarray as xr
@@ -13,9 +13,6 @@ import tiltmeter as tm
 from tiltmeter_lab.claim import POWER, Claim, whether
 from tiltmeter_lab.networks import small_cnn
 from tiltmeter_lab.shared.over_seeds import mean_and_error
-
-#: Seeds and split had not been used when the settings were chosen.
-FRESH = 3000
 
 
 class FoldSetting(Protocol):
@@ -28,8 +25,6 @@ class FoldSetting(Protocol):
     @property
     def width(self) -> int: ...
     @property
-    def lr(self) -> float: ...
-    @property
     def steps(self) -> int: ...
     @property
     def batch(self) -> int: ...
@@ -37,18 +32,23 @@ class FoldSetting(Protocol):
     def per_decade(self) -> int: ...
 
 
-def over_folds(setting: FoldSetting, data: tm.GroupedData, curves: tuple[str, ...]) -> tm.Trajectory:
-    """The curves of every fold, the mean over its networks, along `seed`. Points are not kept."""
-    order = np.random.default_rng(FRESH).permutation(len(data))
+def over_folds(
+    setting: FoldSetting, data: tm.GroupedData, curves: tuple[str, ...], optimizer: Any, fresh: int
+) -> tm.Trajectory:
+    """The curves of every fold, the mean over its networks, along `seed`. Points are not kept.
+
+    Folds and networks depend on `fresh`, a number that was not used when the setting was chosen.
+    """
+    order = np.random.default_rng(fresh).permutation(len(data))
     parts: dict[str, list[xr.DataArray]] = {name: [] for name in curves}
     for fold, held_out in enumerate(np.array_split(order, max(2, setting.seeds))[: setting.seeds]):
         run = tm.ensemble(
             partial(small_cnn, 3, 1, setting.width),
             data.take(np.setdiff1d(order, held_out)),
             data.take(np.sort(held_out)),
-            tm.Recipe(lr=setting.lr, momentum=0.9, steps=setting.steps, batch=setting.batch, loss=tm.Logistic()),
+            tm.Recipe(optimizer, steps=setting.steps, batch=setting.batch, loss=tm.Logistic()),
             watch=tm.Watch(when=tm.record.log_spaced(setting.per_decade)),
-            seeds=[FRESH + 10 * fold + repeat for repeat in range(setting.repeats)],
+            seeds=[fresh + 10 * fold + repeat for repeat in range(setting.repeats)],
         )
         for name in curves:
             parts[name].append(run[name].mean("seed", keep_attrs=True).expand_dims(seed=[fold], axis=-1))
