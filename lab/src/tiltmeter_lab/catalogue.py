@@ -85,6 +85,7 @@ EXPERIMENTS: dict[str, str] = {
     "hessian-rank": "hessian_rank",
     "edge-of-stability": "edge_of_stability",
     "group-measures": "group_measures",
+    "measures-on-people": "measures_on_people",
     "random-networks": "random_networks",
 }
 
