@@ -35,6 +35,7 @@ INTRODUCTION = (
     "*measured*. *Published* means in a setting close to the paper's. See [experiments](experiments.md) for how to run "
     "them and what the words mean."
 )
+CONTRADICTED = VERDICTS[1]
 
 
 def write_markdown(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
@@ -53,6 +54,9 @@ def write_markdown(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
     claims = spoken(kept)
     lines = [TITLE, "", INTRODUCTION, "", in_short(kept), ""]
     lines += _table(("from", "claims", *VERDICTS), counted_by_origin(claims))
+    against = [(f"[{name}](#{name})", *row(name, claim)[:4]) for name, claim in claims if claim.verdict == CONTRADICTED]
+    if against:
+        lines += ["", "What is contradicted:", "", *_table(("experiment", *HEADER[:4]), against)]
     cells = [overview_row(one) for one in kept]
     lines += ["", *_table(OVERVIEW, [(f"[{one[0]}](#{one[0]})", *one[1:]) for one in cells])]
     for name in dict.fromkeys(one.name for one in kept):
