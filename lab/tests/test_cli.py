@@ -81,7 +81,7 @@ def test_one_by_name(run, three):
     assert "Measured: It is large (size 2; at least 1 asked)." in out
     assert "[1/1] large: run" in err
     assert out.endswith(f"Page: {Path('here') / 'verdicts.html'}\n")
-    assert "± is one standard error over runs; a number without it is exact, a count, or from one run." in out
+    assert "Intervals hold with 95 %; a number without one is exact, or has no known error (measured)." in out
     assert (three / "here" / "verdicts.html").exists()
     assert (three / "here" / "large" / "quick-4-seeds" / "outcome.json").exists()
 
