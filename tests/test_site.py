@@ -31,12 +31,15 @@ def test_every_page_is_in_exactly_one_tree():
 def test_the_proofs_of_the_front_page_are_those_of_the_verdicts():
     front = (DOCS / "index.md").read_text(encoding="utf-8")
     verdicts = (DOCS / "lab" / "verdicts.md").read_text(encoding="utf-8")
-    hold, fail = map(int, re.search(r"(\d+) claims hold, (\d+) do not", verdicts).groups())
-    assert f"**{hold} of {hold + fail}** claims" in front
-    assert f"The other {fail} are shown" in front
+    clear, published = re.search(r"Reproduced: (\d+) of (\d+) published claims", verdicts).groups()
+    against, undecided, measured = re.search(
+        rf"\| published \| {published} \| {clear} \| (\d+) \| (\d+) \| (\d+) \|", verdicts
+    ).groups()
+    assert f"**{clear} of {published}** published claims" in front
+    assert f"{against} are contradicted, {undecided} undecided, {measured} measured" in front
     named = float(re.search(r"in the worst of five curves \(\w+\): ([\d.]+)", verdicts)[1])
     assert f"**{100 * named:.1f} ± " in front
-    distance = re.search(r"largest distance of the mean at d = 1000.*?: ([\d.]+), 200 seeds", verdicts)[1]
+    distance = re.search(r"largest distance of the mean at d = 1000.*?: ([\d.]+); 200 seeds", verdicts)[1]
     assert f"**{distance}** standard errors" in front
 
 

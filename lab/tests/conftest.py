@@ -107,6 +107,25 @@ def write_celeba(folder):
     (folder / "celeba" / "list_eval_partition.txt").write_text("\n".join(parts) + "\n")
 
 
+def write_named(folder, names):
+    image, rng = pytest.importorskip("PIL.Image"), np.random.default_rng(0)
+    folder.mkdir(parents=True)
+    for name in names:
+        image.fromarray(rng.integers(0, 256, (20, 20, 3), dtype=np.uint8)).save(folder / name, format="JPEG")
+
+
+def write_utkface(folder):
+    ages = np.random.default_rng(1).integers(20, 60, 240)
+    names = [f"{age}_{i % 2}_{i % 5}_20170116{i:06}.jpg.chip.jpg" for i, age in enumerate(ages)]
+    write_named(folder / "utkface" / "UTKFace", names)
+
+
+def write_bar(folder):
+    actions = ("climbing", "diving", "fishing", "racing", "throwing", "vaulting")
+    for part in ("train", "test"):
+        write_named(folder / "bar" / part, [f"{actions[i % 6]}_{i}.jpg" for i in range(180)])
+
+
 def write_adult(folder):
     rng = np.random.default_rng(0)
     (folder / "adult").mkdir()
@@ -145,6 +164,8 @@ WRITERS = {
     "compas": write_compas,
     "german": write_german,
     "celeba": write_celeba,
+    "utkface": write_utkface,
+    "bar": write_bar,
 }
 
 

@@ -77,11 +77,11 @@ def test_list(run, monkeypatch):
 def test_one_by_name(run, three):
     code, out, err = run("reproduce", "large", "--seeds", "4", "--to", "here")
     assert code == 0
-    assert out.startswith("1 experiment: 1 claim holds")
-    assert "Holds: It is large (size 2, at least 1 asked)." in out
+    assert out.startswith("1 claim of 1 experiment. Reproduced: 0 of 0 published claims. All claims: 1 measured.")
+    assert "Measured: It is large (size 2; at least 1 asked)." in out
     assert "[1/1] large: run" in err
     assert out.endswith(f"Page: {Path('here') / 'verdicts.html'}\n")
-    assert "± is one standard error over runs; a number without it is exact, a count, or from one run." in out
+    assert "Intervals hold with 95 %; a number without one is exact, or has no known error (measured)." in out
     assert (three / "here" / "verdicts.html").exists()
     assert (three / "here" / "large" / "quick-4-seeds" / "outcome.json").exists()
 
@@ -90,7 +90,7 @@ def test_a_failure_does_not_stop_the_others_but_shows_in_the_code(run, three):
     code, out, err = run("reproduce", "--all", "--to", "here", "--markdown", "verdicts.md")
     assert code == 1
     assert "broken (quick): failed. RuntimeError: no luck" in out
-    assert "small (quick, 2 seeds, 0 s): 0 of 1 claims hold." in out
+    assert "small (quick, 2 seeds, 0 s): 1 measured." in out
     assert "[3/3] small: run" in err
     text = (three / "verdicts.md").read_text()
     assert "Failed (quick" in text
@@ -111,8 +111,8 @@ def test_json(run):
     code, out, _ = run("reproduce", "small", "large", "--json")
     assert code == 0
     assert [(one["name"], one["claims"][0]["verdict"]) for one in json.loads(out)] == [
-        ("small", "does not hold"),
-        ("large", "holds"),
+        ("small", "measured"),
+        ("large", "measured"),
     ]
 
 
@@ -143,7 +143,7 @@ def test_a_process_that_dies_takes_no_other_with_it(run, monkeypatch):
     code, out, _ = run("reproduce", "--all", "--jobs", "2")
     assert code == 1
     assert "broken (quick): failed. The process that computed it died once" in out
-    assert out.count("1 of 1 claims hold") == 2
+    assert out.count("s): 1 measured.") == 2
 
 
 @pytest.mark.parametrize(

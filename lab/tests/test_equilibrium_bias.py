@@ -29,7 +29,6 @@ def test_findings_that_do_not_hold_everywhere_say_where(verdicts):
     assert "It helps in most problems for overlaps of the rules from" in joint.where
     parity = next(claim for claim in verdicts if claim.sentence.endswith("statistical parity"))
     assert not parity.holds
-    assert str(parity).startswith("Does not hold: Students coupled")
 
 
 def test_the_control_shows_no_bias():

@@ -7,6 +7,7 @@ import shutil
 import pytest
 
 from tiltmeter_lab.catalogue import EXPERIMENTS
+from tiltmeter_lab.claim import VERDICTS
 from tiltmeter_lab.evidence import DEMO, PLACE, demo, verdict_answers, verdict_picture
 from tiltmeter_lab.reproduce import OUTCOME, PICTURES, outcomes_in, without
 
@@ -25,7 +26,7 @@ def test_outcomes_are_shown_and_links_out_are_not(tmp_path):
     room.reproduce("three-phases", to=root / "reproduce")
     found = next(one for one in verdict_answers(str(root)) if one["name"] == "three-phases")["outcomes"][0]
     assert found["claims"]
-    assert all(claim["verdict"] in ("holds", "does not hold", "not run") for claim in found["claims"])
+    assert all(claim["verdict"] in VERDICTS for claim in found["claims"])
     assert "$schema" in verdict_picture(str(root), "three-phases", "quick", 0)
     with pytest.raises(ValueError, match="no such picture"):
         verdict_picture(str(root), "three-phases", "../quick", 0)
@@ -40,7 +41,7 @@ def test_the_demo_of_the_explorer_has_an_outcome(tmp_path):
     assert demo(tmp_path) == []
     judged = [one for one in verdict_answers(str(tmp_path)) if one["outcomes"]]
     assert [one["name"] for one in judged] == ["learning-rates"]
-    assert {claim["verdict"] for claim in judged[0]["outcomes"][0]["claims"]} == {"holds", "does not hold"}
+    assert {claim["verdict"] for claim in judged[0]["outcomes"][0]["claims"]} == {"clear", "measured"}
 
 
 @pytest.mark.parametrize("text", [b"[" * 100_000, b"[1]", b"torn", b"\xff\xfe", b'{"claims": 3}'], ids=range(5))

@@ -71,7 +71,7 @@ def test_claims_and_table_count_every_run():
     assert leader.statistic == pytest.approx(2 / 3)
     assert course.statistic == pytest.approx(1.0)
     assert passed.statistic == pytest.approx(2 / 3)
-    assert leader.verdict == "does not hold"
+    assert not leader.holds
     (table,) = tables(runs).values()
     assert [row[4] for row in table.rows] == ["right", "right", "wrong"]
     assert {row[0].split(", ")[0] for row in table.rows} == {"00 mnist", "01 fashion-mnist", "02 cifar10"}

@@ -53,7 +53,10 @@ TINY = {
         "bootstrap": 49,
         "permutations": 29,
     },
-    "celeba-pairs": {"steps": 4, "width": 2, "points": 140, "held_out": 100, "side": 8},
+    "celeba-pairs": {"steps": 4, "width": 2, "points": 140, "side": 8},
+    "measures-on-people": {"hidden": 4, "steps": 10, "picture_steps": 2, "held_out": 60},
+    "utkface-ages": {"steps": 4, "width": 2, "points": 140, "side": 8},
+    "bar-actions": {"steps": 10, "width": 2, "side": 8},
     "memorisation": {"problems": 20, "d": 20, "width": 8, "steps": 30, "examples": 200, "held_out": 100},
     "multi-class": {
         "problems": 5,

@@ -8,7 +8,7 @@ def test_claims_hold_in_every_seed():
     assert find("hessian-rank") is experiment
     runs = experiment.run(experiment.QUICK, make_now)
     claims = experiment.claims(runs)
-    assert [claim.verdict for claim in claims] == ["holds", "holds"], "\n".join(map(str, claims))
+    assert all(claim.holds for claim in claims), "\n".join(map(str, claims))
     assert runs["fitted"]["hessian_spectrum"].sizes == {"time": 1, "seed": 4, "rank": 48}
     assert float(runs["fitted"]["hessian_spectrum"].min()) > -1e-9
     assert set(experiment.pictures(runs)) == {"Eigenvalues of the Hessian"}

@@ -27,17 +27,14 @@ def test_an_outcome_says_what_was_found_and_how(toy, tmp_path):
     heard = []
     outcome = reproduce("toy", to=tmp_path, tell=heard.append)
     assert (outcome.name, outcome.scale, outcome.seeds, outcome.state) == ("toy", "quick", 3, "run")
-    assert [claim.verdict for claim in outcome.claims] == ["holds", "does not hold"]
-    assert outcome.sentence == "toy (quick, 3 seeds, 0 s): 1 of 2 claims hold."
+    assert [claim.verdict for claim in outcome.claims] == ["clear", "measured"]
+    assert outcome.sentence == "toy (quick, 3 seeds, 0 s): 1 clear, 1 measured."
     assert outcome.runs == ("walk-0", "walk-1", "walk-2")
     assert [line.split(":")[0] for line in heard] == ["walk 0", "walk 1", "walk 2"]
     assert isinstance(load(tmp_path / "toy" / "quick" / "walk-1"), Trajectory)
     stored = json.loads((tmp_path / "toy" / "quick" / "outcome.json").read_text())
     assert Outcome.from_json(stored) == outcome
-    assert stored["claims"][0]["verdict"] == "holds"
-    for claim in stored["claims"]:  # outcomes of earlier versions
-        claim["bar"] = claim.pop("threshold")
-    assert Outcome.from_json(stored) == outcome
+    assert stored["claims"][0]["verdict"] == "clear"
     assert outcomes_in(tmp_path) == [outcome]
 
 
@@ -124,7 +121,8 @@ def test_an_infinite_statistic_keeps_its_verdict_on_disk(toy, tmp_path, value):
     outcome = reproduce("toy", to=tmp_path)
     (back,) = outcomes_in(tmp_path)
     assert back.claims[0] == outcome.claims[0]
-    assert [claim.verdict for claim in back.claims] == ["holds" if value > 0 else "does not hold", "not run"]
+    assert [claim.verdict for claim in back.claims] == ["measured", "not run"]
+    assert back.claims[0].holds == (value > 0)
 
 
 def test_a_strange_outcome_is_named(toy, tmp_path):

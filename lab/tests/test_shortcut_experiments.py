@@ -74,5 +74,5 @@ def test_they_are_in_the_catalogue():
 
 
 def test_a_transformer_reads_patches_and_bits():
-    assert low_sensitivity.Patches(8, 2, 10)(torch.zeros(3, 1, 8, 8)).shape == (3, 10)
+    assert low_sensitivity.Patches(8, 2, 10)(torch.zeros(3, 3, 8, 8)).shape == (3, 10)
     assert low_sensitivity.Bits(11)(torch.zeros(3, 11)).shape == (3, 1)

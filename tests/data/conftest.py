@@ -98,7 +98,23 @@ def write(here):
             for i in range(160):
                 out.writerow([i + 1, f"001.Gull/{i}.jpg", i % 2, min(2, i // 120), i // 2 % 2, "/o/ocean/1.jpg"])
 
+    def pictures(folder, names):
+        (here / folder).mkdir(parents=True)
+        for name in names:
+            (here / folder / name).write_bytes(b"not read")
+
+    def utkface():
+        names = [f"{20 + i}_{i % 2}_{i % 5}_2017011622{i:04}.jpg.chip.jpg" for i in range(60)]
+        pictures("utkface/UTKFace", [*names, "39_1_20170116174525125.jpg.chip.jpg"])
+
+    def bar():
+        for part, count in (("train", 60), ("test", 24)):
+            actions = ("climbing", "diving", "fishing", "racing", "throwing", "vaulting")
+            pictures(f"bar/{part}", [f"{actions[i % 6]}_{i}.jpg" for i in range(count)])
+
     makers = {
+        "utkface": utkface,
+        "bar": bar,
         "mnist": lambda: digits("mnist"),
         "fashion-mnist": lambda: digits("fashion-mnist"),
         "cifar10": cifar10,

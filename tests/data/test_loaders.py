@@ -8,12 +8,14 @@ import pytest
 
 from tiltmeter.data.public import sources
 from tiltmeter.data.public.adult import adult
+from tiltmeter.data.public.bar import bar
 from tiltmeter.data.public.celeba import celeba
 from tiltmeter.data.public.cifar10 import cifar10
 from tiltmeter.data.public.compas import compas, compas_table
 from tiltmeter.data.public.german import german
 from tiltmeter.data.public.mnist import fashion_mnist, mnist, read_idx
 from tiltmeter.data.public.presence import check, data_folder, is_present
+from tiltmeter.data.public.utkface import utkface
 from tiltmeter.data.public.waterbirds import waterbirds
 
 
@@ -196,6 +198,42 @@ def test_waterbirds(write):
     assert data.sizes["waterbird on land"] == 10
 
 
+def test_faces_with_their_age_in_the_name(write):
+    """One name lacks a field and is left out; the pictures are made here, of one colour."""
+    image = pytest.importorskip("PIL.Image")
+    folder = write("utkface") / "UTKFace"
+    faces = utkface()
+    assert len(faces) == 60
+    assert (faces.age[:3].tolist(), faces.sex[:2].tolist(), faces.race[:5].tolist()) == (
+        [20, 21, 22],
+        [0, 1],
+        [0, 1, 2, 3, 4],
+    )
+    for name in faces.files:
+        image.fromarray(np.full((20, 20, 3), 90, np.uint8)).save(folder / str(name), format="JPEG")
+    data = faces.grouped(np.arange(60), "race", older_than=40, size=4)
+    assert data.x.shape == (60, 3, 4, 4)
+    assert data.y.sum() == 39
+    assert set(data.sizes) == {"White", "Black", "Asian", "Indian", "others"}
+    assert set(faces.grouped(np.arange(60), size=4).sizes) == {"male", "female"}
+    with pytest.raises(ValueError, match="`group` should be 'sex' or 'race'"):
+        faces.grouped([0], "age")
+    for path in folder.iterdir():
+        path.unlink()
+    with pytest.raises(ValueError, match=r"should hold files named age_sex_race_date\.jpg\.chip\.jpg\. Found none\."):
+        utkface()
+
+
+def test_actions_by_the_names_of_files(write):
+    folder = write("bar")
+    assert (len(bar()), len(bar("test"))) == (60, 24)
+    assert np.bincount(bar().y).tolist() == [10] * 6
+    for path in (folder / "test").iterdir():
+        path.unlink()
+    with pytest.raises(ValueError, match="should hold files named after actions"):
+        bar("test")
+
+
 ALL = list(sources.SOURCES)
 
 
@@ -237,6 +275,8 @@ def test_a_folder_in_place_of_a_file_is_said_in_a_sentence(write, name):
         path.mkdir()
     if name == "celeba":  # it looks for a file, and finds none
         assert check(name).state == "absent"
+    elif name in ("utkface", "bar"):  # no file of their own beside the photographs
+        assert check(name).state == "present"
     else:
         assert "should be a file that can be read. Found: Is a directory." in check(name).note
 

@@ -33,10 +33,11 @@ def dense(model, data, places):
 
 def test_eigenvalues_and_traces_are_those_of_the_dense_hessian():
     model, data = problem()
-    readings = tm.measure(Sharpness(iterations=30, probes=64), model, data)
+    readings = tm.measure(Sharpness(iterations=30, probes=64, smallest=True), model, data)
     whole = dense(model, data, np.arange(80))
     exact = torch.linalg.eigvalsh(whole).flip(0)[:3]
     assert readings["hessian_top"].values == pytest.approx(exact.numpy(), rel=1e-3)
+    assert "group_hessian_bottom" not in tm.measure(Sharpness(), model, data)
     assert np.all(np.abs(readings["hessian_top"] - exact.numpy()) <= readings["hessian_top_error"] + 1e-4)
     trace, error = float(readings["hessian_trace"]), float(readings["hessian_trace_se"])
     assert abs(trace - float(whole.trace())) < 3.5 * error
@@ -44,6 +45,9 @@ def test_eigenvalues_and_traces_are_those_of_the_dense_hessian():
         own = dense(model, data, data.of_group(group))
         top = float(torch.linalg.eigvalsh(own)[-1])
         assert float(readings["group_hessian_top"].sel(group=group)) == pytest.approx(top, rel=1e-3)
+        bottom = float(torch.linalg.eigvalsh(own)[0])
+        assert bottom < 0
+        assert float(readings["group_hessian_bottom"].sel(group=group)) == pytest.approx(bottom, rel=1e-2)
         trace, error = (float(readings[f"group_hessian_trace{end}"].sel(group=group)) for end in ("", "_se"))
         assert abs(trace - float(own.trace())) < 3.5 * error
 

@@ -32,6 +32,7 @@ EXPERIMENTS: dict[str, str] = {
     "rotated-mnist": "rotated_mnist",
     "tabular-groups": "tabular_groups",
     "celeba-pairs": "celeba_pairs",
+    "utkface-ages": "utkface_ages",
     "false-alarms": "false_alarms",
     # questions without a published answer
     "memorisation": "memorisation",
@@ -55,6 +56,7 @@ EXPERIMENTS: dict[str, str] = {
     "late-reopening": "late_reopening",
     "optimiser-or-speed": "optimiser_or_speed",
     "erasure-reverses": "erasure_reverses",
+    "bar-actions": "bar_actions",
     "cures": "cures",
     "advice-ranks": "advice_ranks",
     # simplicity biases
@@ -83,6 +85,7 @@ EXPERIMENTS: dict[str, str] = {
     "hessian-rank": "hessian_rank",
     "edge-of-stability": "edge_of_stability",
     "group-measures": "group_measures",
+    "measures-on-people": "measures_on_people",
     "random-networks": "random_networks",
 }
 

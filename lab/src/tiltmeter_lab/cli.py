@@ -34,11 +34,11 @@ def reproduce(
     markdown: Path | None = None,
     json: Json = False,
 ) -> int:
-    """Run published experiments again and report, claim by claim, whether they hold.
+    """Run published experiments again and report, claim by claim, what is clear, contradicted or undecided.
 
     Complete experiments in the directory are not run again, so you can repeat an interrupted command to continue it.
     The page verdicts.html there shows all verdicts with their pictures. Exit code 1: an experiment failed; a claim that
-    does not hold is a result, not a failure.
+    is contradicted is a result, not a failure.
 
     Parameters
     ----------
@@ -109,8 +109,7 @@ def _tell(outcomes: list[Outcome], json: bool) -> None:
         if one.state == "run":
             for claim in one.claims:
                 print(f"  {claim}")
-    if any(claim.verdict != "not run" and claim.error is None for one in outcomes for claim in one.claims):
-        print("\n± is one standard error over runs; a number without it is exact, a count, or from one run.")
+    print("\nIntervals hold with 95 %; a number without one is exact, or has no known error (measured).")
 
 
 def _list(names: Sequence[str], json: bool) -> None:

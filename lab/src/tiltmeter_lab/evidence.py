@@ -90,7 +90,10 @@ def _inside(path: Path, root: Path) -> bool:
 def _told(outcome: Outcome) -> dict[str, Any]:
     from tiltmeter_lab.verdicts import made, row  # brings PyTorch with it, which a list of names does not need
 
-    claims = [{"verdict": claim.verdict, "cells": [visible(cell) for cell in row(claim)]} for claim in outcome.claims]
+    claims = [
+        {"verdict": claim.verdict, "cells": [visible(cell) for cell in row(outcome.name, claim)]}
+        for claim in outcome.claims
+    ]
     return {
         "variant": visible(outcome.variant),
         "state": outcome.state,

@@ -9,11 +9,11 @@ from pathlib import PurePath
 from typing import Any, Literal, TypeAlias
 
 import tiltmeter as tm
-from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.claim import VERDICTS, Claim
 
 State = Literal["run", "not run", "failed"]
 #: The fields of a claim that may be NaN or infinite.
-NUMBERS = ("statistic", "threshold", "error")
+NUMBERS = ("statistic", "threshold", "error", "neutral", "freedom")
 #: A table in plain text: title, header, rows.
 TableText: TypeAlias = tuple[str, tuple[str, ...], tuple[tuple[str, ...], ...]]
 
@@ -56,15 +56,14 @@ class Outcome:
 
     @property
     def sentence(self) -> str:
-        """One line: which experiment, how much of it holds, and how long it took."""
+        """One line: which experiment, the verdicts, and how long it took."""
         if self.state != "run":
             return f"{self.name} ({self.scale}): {self.state}. {self.reason}"
-        tested = [claim for claim in self.claims if claim.verdict != "not run"]
-        holding = sum(claim.holds for claim in tested)
+        counts = ((sum(claim.verdict == verdict for claim in self.claims), verdict) for verdict in VERDICTS)
+        verdicts = ", ".join(f"{count} {verdict}" for count, verdict in counts if count)
         many = f"{self.seeds} seed{'s' if self.seeds != 1 else ''}"
         some = f" In part: {self.partial}." if self.partial else ""
-        told = f"{self.name} ({self.scale}, {many}, {self.seconds:.0f} s): {holding} of {len(tested)} claims hold."
-        return told + some
+        return f"{self.name} ({self.scale}, {many}, {self.seconds:.0f} s): {verdicts or 'no claims'}.{some}"
 
     def to_json(self) -> dict[str, tm.record.JSON]:
         """Return plain JSON that `from_json` reads back; NaN is written as null and infinity as "inf"."""
@@ -88,9 +87,7 @@ class Outcome:
         claims = []
         for stored in value["claims"]:
             fields = {name: part for name, part in stored.items() if name not in ("verdict", "text")}
-            if "bar" in fields:  # the name of the threshold in outcomes of earlier versions
-                fields["threshold"] = fields.pop("bar")
-            fields |= {name: float(fields[name]) for name in NUMBERS if fields[name] is not None}
+            fields |= {name: float(fields[name]) for name in NUMBERS if fields.get(name) is not None}
             fields |= {name: math.nan for name in ("statistic", "threshold") if fields[name] is None}
             claims.append(Claim(**fields))
         return cls(

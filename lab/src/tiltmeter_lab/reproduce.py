@@ -15,6 +15,7 @@ from tiltmeter.record.directory.atomic_files import write_json
 from tiltmeter_lab.catalogue import EXPERIMENTS, find
 from tiltmeter_lab.claim import not_run
 from tiltmeter_lab.kept import Kept, file_name, silent, today
+from tiltmeter_lab.origins import with_exact
 from tiltmeter_lab.outcome import Outcome, State
 
 Scale = Literal["quick", "full"]
@@ -63,7 +64,7 @@ def reproduce(
             raise FileNotFoundError(f"Needs the data of {', '.join(absent)}, which are not here: {do}.")
         with _one_thread():
             runs = module.run(setting, keep)
-            claims = tuple(module.claims(runs))
+            claims = tuple(with_exact(name, claim) for claim in module.claims(runs))
             pictures = _draw(module.pictures(runs), place / PICTURES)
             tables = module.tables(runs) if hasattr(module, "tables") else {}
     except (FileNotFoundError, ModuleNotFoundError) as error:

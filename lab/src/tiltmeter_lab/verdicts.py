@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import Any
 
 import tiltmeter as tm
-from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.claim import VERDICTS, Claim
+from tiltmeter_lab.origins import ORIGINS, PUBLISHED, origin_of
 from tiltmeter_lab.outcome import Outcome
 from tiltmeter_lab.reproduce import PICTURES
 
-HEADER = ("claimed", "measured", "asked", "verdict")
-OVERVIEW = ("experiment", "scale", "seeds", "took", "date", "claims that hold")
+HEADER = ("claimed", "from", "measured", "asked", "verdict")
+OVERVIEW = ("experiment", "scale", "seeds", "took", "date", *VERDICTS)
 #: The most bytes of one picture in the documentation, and the sizes tried until it fits.
 MOST_BYTES, SIZES = 60_000, (2.0, 1.5, 1.25, 1.0, 0.75, 0.5)
 
@@ -23,17 +24,17 @@ MOST_BYTES, SIZES = 60_000, (2.0, 1.5, 1.25, 1.0, 0.75, 0.5)
 def write_verdicts(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
     """Write one page that opens offline: every claim with its verdict, how it was obtained, and the pictures."""
     overview = tm.results.page.Table(OVERVIEW, [overview_row(one) for one in outcomes])
-    sections = [tm.results.page.Section("In short", [in_short(outcomes)], [overview])]
-    if failing := against(outcomes):
-        sections.append(
-            tm.results.page.Section(
-                "What does not hold", tables=[tm.results.page.Table(("experiment", "claimed", "measured"), failing)]
-            )
-        )
+    origins = tm.results.page.Table(("from", "claims", *VERDICTS), counted_by_origin(spoken(outcomes)))
+    sections = [tm.results.page.Section("In short", [in_short(outcomes)], [origins, overview])]
+    if against := [
+        (name, *row(name, claim)[:3]) for name, claim in spoken(outcomes) if claim.verdict == "contradicted"
+    ]:
+        table = tm.results.page.Table(("experiment", *HEADER[:3]), against)
+        sections.append(tm.results.page.Section("What is contradicted", tables=[table]))
     for one in outcomes:
         text = [f"{one.paper}.".removeprefix("."), made(one).replace("`", "")]
         charts = [_Drawn(spec) for _, spec in drawn_specs(one)]
-        tables = [tm.results.page.Table(HEADER, [row(claim) for claim in one.claims])]
+        tables = [tm.results.page.Table(HEADER, [row(one.name, claim) for claim in one.claims])]
         tables += [tm.results.page.Table(header, rows) for _, header, rows in one.tables]
         sections.append(
             tm.results.page.Section(f"{heading(one)}: {one.title}", [line for line in text if line], tables, charts)
@@ -43,69 +44,79 @@ def write_verdicts(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
     )
 
 
+def spoken(outcomes: Sequence[Outcome]) -> list[tuple[str, Claim]]:
+    """Each claim once, with its experiment: the best scale at which it was judged speaks for it."""
+    found: dict[tuple[str, str, int], Claim] = {}
+    for one in sorted((one for one in outcomes if one.state != "failed"), key=rank):
+        found |= {(one.name, *key): claim for key, claim in by_sentence(one).items()}
+    order = list(dict.fromkeys(one.name for one in outcomes))
+    return [(key[0], found[key]) for key in sorted(found, key=lambda key: order.index(key[0]))]
+
+
+def rank(outcome: Outcome) -> tuple[bool, bool, int]:
+    """The best scale last: the published setting before a quick one, then more seeds."""
+    return outcome.state == "run", outcome.scale == "full", outcome.seeds
+
+
+def by_sentence(outcome: Outcome) -> dict[tuple[str, int], Claim]:
+    """Claims by sentence and, where several share one, by their number."""
+    found: dict[tuple[str, int], Claim] = {}
+    for claim in outcome.claims:
+        same = sum(sentence == claim.sentence for sentence, _ in found)
+        found[claim.sentence, same] = claim
+    return found
+
+
 def in_short(outcomes: Sequence[Outcome]) -> str:
-    """Return, in a sentence or two, how many claims hold.
+    """Return, in a sentence or two, how many published claims are reproduced, and all verdicts.
 
     >>> in_short([])
-    '0 experiments: 0 claims hold, 0 do not, 0 were not run.'
+    '0 claims of 0 experiments. Reproduced: 0 of 0 published claims.'
     """
-    claims = [claim for one in outcomes if one.state != "failed" for claim in one.claims]
-    words = [claim.verdict for claim in claims]
-    text = counted_in_words(len(outcomes), words, sum(claim.close for claim in claims))
+    claims = spoken(outcomes)
+    published = [claim for name, claim in claims if origin_of(name, claim.sentence) == PUBLISHED]
+    names = {one.name for one in outcomes}
+    text = f"{_number(len(claims), 'claim')} of {_number(len(names), 'experiment')}."
+    clear = sum(claim.verdict == "clear" for claim in published)
+    text += f" Reproduced: {clear} of {_number(len(published), 'published claim')}."
+    counts = [(sum(claim.verdict == verdict for _, claim in claims), verdict) for verdict in VERDICTS]
+    if claims:
+        text += f" All claims: {', '.join(f'{count} {verdict}' for count, verdict in counts if count)}."
     if failed := [one.name for one in outcomes if one.state == "failed"]:
         text += f" Failed: {', '.join(failed)}."
     return text
 
 
-def counted_in_words(experiments: int, verdicts: Sequence[str], close: int) -> str:
-    """How many of these verdicts say what, and how many of them are close."""
-    hold, fail, rest = (verdicts.count(word) for word in ("holds", "does not hold", "not run"))
-    text = (
-        f"{_number(experiments, 'experiment')}: {_number(hold, 'claim')} {'holds' if hold == 1 else 'hold'}, "
-        f"{fail} {'does' if fail == 1 else 'do'} not, {rest} {'was' if rest == 1 else 'were'} not run."
-    )
-    if close:
-        text += f" Of these verdicts {_number(close, 'is', 'are')} within two standard errors of the threshold."
-    return text
+def counted_by_origin(claims: Sequence[tuple[str, Claim]]) -> list[tuple[str, ...]]:
+    """Rows of a table: an origin, its claims, and how many of them have each verdict."""
+    rows = []
+    for origin in ORIGINS:
+        verdicts = [claim.verdict for name, claim in claims if origin_of(name, claim.sentence) == origin]
+        rows.append((origin, str(len(verdicts)), *(str(verdicts.count(verdict)) for verdict in VERDICTS)))
+    return rows
 
 
-def _number(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or f'{one}s'}"
+def _number(count: int, one: str) -> str:
+    return f"{count} {one if count == 1 else f'{one}s'}"
 
 
 def overview_row(outcome: Outcome) -> tuple[str, ...]:
     """An outcome as cells of the overview."""
-    took = f"{outcome.seconds:.0f} s" if outcome.state == "run" else ""
+    took = f"{outcome.seconds:.0f} s" if outcome.state == "run" else outcome.state
     scale = f"{outcome.scale}, in part" if outcome.partial else outcome.scale
-    return outcome.name, scale, str(outcome.seeds or ""), took, outcome.date, counted(outcome)
+    counts = [sum(claim.verdict == verdict for claim in outcome.claims) or "" for verdict in VERDICTS]
+    return outcome.name, scale, str(outcome.seeds or ""), took, outcome.date, *map(str, counts)
 
 
-def against(outcomes: Sequence[Outcome]) -> list[tuple[str, str, str]]:
-    """Return the claims that do not hold, in one table."""
-    return [
-        (one.name, claim.sentence, row(claim)[1])
-        for one in outcomes
-        for claim in one.claims
-        if claim.verdict == "does not hold"
-    ]
-
-
-def counted(outcome: Outcome) -> str:
-    """How many of the claims that were tested hold."""
-    if outcome.state != "run":
-        return outcome.state
-    tested = [claim for claim in outcome.claims if claim.verdict != "not run"]
-    return f"{sum(claim.holds for claim in tested)} of {len(tested)}"
-
-
-def row(claim: Claim) -> tuple[str, str, str, str]:
+def row(experiment: str, claim: Claim) -> tuple[str, str, str, str, str]:
     """A claim as cells of the table."""
+    origin = origin_of(experiment, claim.sentence)
     if claim.verdict == "not run":
-        return claim.sentence, "", "", f"not run: {claim.reason}"
+        return claim.sentence, origin, "", "", f"not run: {claim.reason}"
     what = f"{claim.what}{'?' if claim.rule == 'so' else ':'} {claim.measured}"
-    over = f", {claim.seeds} seeds" if claim.seeds > 1 else ""
+    over = f"; {claim.seeds} seeds" if claim.seeds > 1 else ""
     note = f". {claim.where}" if claim.where else ""
-    return claim.sentence, what + over, claim.asked, claim.decision + note
+    return claim.sentence, origin, what + over, claim.asked, claim.decision + note
 
 
 def made(outcome: Outcome) -> str:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tiltmeter.data import synthetic as synthetic
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.data.public.adult import adult as adult
+    from tiltmeter.data.public.bar import ACTIONS as ACTIONS
+    from tiltmeter.data.public.bar import bar as bar
     from tiltmeter.data.public.celeba import Faces as Faces
     from tiltmeter.data.public.celeba import celeba as celeba
     from tiltmeter.data.public.cifar10 import cifar10 as cifar10
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
     from tiltmeter.data.public.mnist import mnist as mnist
     from tiltmeter.data.public.presence import data_folder as data_folder
     from tiltmeter.data.public.presence import is_present as is_present
+    from tiltmeter.data.public.utkface import RACES as RACES
+    from tiltmeter.data.public.utkface import SEXES as SEXES
+    from tiltmeter.data.public.utkface import utkface as utkface
     from tiltmeter.data.public.waterbirds import waterbirds as waterbirds
     from tiltmeter.data.synthetic.samples import samples as samples
 

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.data.amplified import Amplified as Amplified
     from tiltmeter.interventions.data.downsampled import Downsampled as Downsampled
     from tiltmeter.interventions.data.jtt import JTT as JTT
+    from tiltmeter.interventions.data.pruned_easy import PrunedEasy as PrunedEasy
     from tiltmeter.interventions.data.useful import USEFUL as USEFUL
     from tiltmeter.interventions.gradient.group_clipping import GroupClipping as GroupClipping
     from tiltmeter.interventions.gradient.jacobian_descent import JacobianDescent as JacobianDescent
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.point.spectral_decoupling import SpectralDecoupling as SpectralDecoupling
     from tiltmeter.interventions.step.fish import Fish as Fish
     from tiltmeter.interventions.step.gradient_penalty import GradientPenalty as GradientPenalty
+    from tiltmeter.interventions.step.median_gradient import MedianGradient as MedianGradient
     from tiltmeter.interventions.step.sam import SAM as SAM
 
 __all__ = offer(__name__)  # noqa: PLE0605

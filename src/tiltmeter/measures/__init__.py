@@ -21,12 +21,14 @@ if TYPE_CHECKING:
     from tiltmeter.measures.group_metric import Sometimes as Sometimes
     from tiltmeter.measures.matched import at_matched_error as at_matched_error
     from tiltmeter.measures.measure import snapshot_of as snapshot_of
+    from tiltmeter.measures.named.aggregator_bias import AggregatorBias as AggregatorBias
     from tiltmeter.measures.named.availability import Availability as Availability
     from tiltmeter.measures.named.balancedness import Balancedness as Balancedness
     from tiltmeter.measures.named.balancedness import imbalances as imbalances
     from tiltmeter.measures.named.bias_amplification import BiasAmplification as BiasAmplification
     from tiltmeter.measures.named.boolean_sensitivity import BooleanSensitivity as BooleanSensitivity
     from tiltmeter.measures.named.boolean_spectrum import BooleanSpectrum as BooleanSpectrum
+    from tiltmeter.measures.named.class_collapse import ClassCollapse as ClassCollapse
     from tiltmeter.measures.named.clone_accuracy import CLONES as CLONES
     from tiltmeter.measures.named.clone_accuracy import CloneAccuracy as CloneAccuracy
     from tiltmeter.measures.named.component_error import ComponentError as ComponentError
@@ -35,12 +37,16 @@ if TYPE_CHECKING:
     from tiltmeter.measures.named.effective_rank import EffectiveRank as EffectiveRank
     from tiltmeter.measures.named.effective_rank import Gram as Gram
     from tiltmeter.measures.named.effective_rank import LinearMap as LinearMap
+    from tiltmeter.measures.named.embedding_association import EmbeddingAssociation as EmbeddingAssociation
     from tiltmeter.measures.named.exact_bias import ExactBias as ExactBias
     from tiltmeter.measures.named.feature_variance import FeatureVariance as FeatureVariance
     from tiltmeter.measures.named.frequency_error import FrequencyError as FrequencyError
+    from tiltmeter.measures.named.frequency_reliance import FrequencyReliance as FrequencyReliance
     from tiltmeter.measures.named.gradient_noise import GradientNoise as GradientNoise
     from tiltmeter.measures.named.gradient_pull import GradientPull as GradientPull
+    from tiltmeter.measures.named.group_giveaway import GroupGiveaway as GroupGiveaway
     from tiltmeter.measures.named.guessing_bias import GuessingBias as GuessingBias
+    from tiltmeter.measures.named.individual_consistency import IndividualConsistency as IndividualConsistency
     from tiltmeter.measures.named.infra_marginality import InfraMarginality as InfraMarginality
     from tiltmeter.measures.named.kernel_spectrum import KernelSpectrum as KernelSpectrum
     from tiltmeter.measures.named.last_layer_probe import LastLayerProbe as LastLayerProbe

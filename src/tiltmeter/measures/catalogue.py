@@ -18,6 +18,7 @@ MEASURES: dict[str, str] = {
     "frequency-error": "frequency_error:FrequencyError",
     "line-spectrum": "line_spectrum:LineSpectrum",
     "kernel-spectrum": "kernel_spectrum:KernelSpectrum",
+    "frequency-reliance": "frequency_reliance:FrequencyReliance",
     # principal components
     "component-error": "component_error:ComponentError",
     "truncated-accuracy": "truncated_accuracy:TruncatedAccuracy",
@@ -42,6 +43,7 @@ MEASURES: dict[str, str] = {
     "availability": "availability:Availability",
     "feature-variance": "feature_variance:FeatureVariance",
     "gradient-starvation": "starvation:Starvation",
+    "group-giveaway": "group_giveaway:GroupGiveaway",
     # groups and classes
     "gradient-pull": "gradient_pull:GradientPull",
     "opposing-signals": "opposing_signals:OpposingSignals",
@@ -49,6 +51,10 @@ MEASURES: dict[str, str] = {
     "subgroup-auc": "subgroup_auc:SubgroupAUC",
     "infra-marginality": "infra_marginality:InfraMarginality",
     "guessing-bias": "guessing_bias:GuessingBias",
+    "aggregator-bias": "aggregator_bias:AggregatorBias",
+    "individual-consistency": "individual_consistency:IndividualConsistency",
+    "embedding-association": "embedding_association:EmbeddingAssociation",
+    "class-collapse": "class_collapse:ClassCollapse",
     # geometry and complexity
     "sharpness": "sharpness:Sharpness",
     "loss-slice": "loss_slice:LossSlice",

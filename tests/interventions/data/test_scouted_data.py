@@ -92,3 +92,41 @@ def test_amplified_keeps_the_largest_group_whole():
 def test_bad_input(make, sentence):
     with pytest.raises(ValueError, match=sentence):
         make()
+
+
+def test_easy_points_are_pruned_and_counted_by_group():
+    """Losses 0 to 9: the five below the mean are easy; one of five stays, alone or five times."""
+    data = tm.GroupedData(np.arange(10.0)[:, None], [0, 1] * 5, ["a"] * 5 + ["b"] * 5)
+    snapshot = SimpleNamespace(loss=np.arange(10.0))
+    law = I.PrunedEasy(keep_one_of=5)
+    kept = law.data(data, snapshot).x[:, 0]
+    easy = kept[kept < 4.5]
+    assert (len(kept), len(easy), len(set(easy))) == (10, 5, 1)
+    assert len(I.PrunedEasy(keep_one_of=5, rescale=False).data(data, snapshot)) == 6
+    assert law.account(data, None, snapshot)["recall"] == [["a", 0.8], ["b", 0.0]]
+    assert I.PrunedEasy(keep_one_of=1).data(data, snapshot).x.tolist() == data.x.tolist()  # the control
+    with pytest.raises(ValueError, match="`keep_one_of` should be a positive whole number"):
+        I.PrunedEasy(keep_one_of=0)
+    with pytest.raises(ValueError, match="at least one step"):
+        I.PrunedEasy(scout=0)
+    with pytest.raises(ValueError, match="needs the loss of every point"):
+        law.data(data, SimpleNamespace(loss=None))
+
+
+def test_rescaled_pruning_keeps_the_mean_loss_over_draws():
+    """The mean over draws of the pruned and rescaled loss is that of all points; without rescaling it is larger."""
+    losses = np.random.default_rng(0).exponential(size=400)
+    data = tm.GroupedData(losses[:, None], np.arange(400) % 2, ["a", "b"] * 200)
+    means = {
+        rescale: np.array(
+            [
+                I.PrunedEasy(keep_one_of=2, rescale=rescale, seed=seed)
+                .data(data, SimpleNamespace(loss=losses))
+                .x.mean()
+                for seed in range(60)
+            ]
+        )
+        for rescale in (True, False)
+    }
+    assert abs(means[True].mean() - losses.mean()) < 4 * means[True].std() / 60**0.5 + 2e-3  # odd counts round up
+    assert means[False].mean() > losses.mean() + 0.1

@@ -118,6 +118,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
                     error=error,
                     seeds=seeds,
                     safe=False,
+                    neutral=0.0,
                 )
             )
         mean, error = _mean(np.abs(table.sel(bias="shortcut").isel(time=0).values))

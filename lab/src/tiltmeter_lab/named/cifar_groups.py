@@ -10,9 +10,10 @@ import numpy as np
 
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
-from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.claim import Claim, whether
 from tiltmeter_lab.shared.drawn_ensemble import drawn_ensemble
 from tiltmeter_lab.shared.lead import changes
+from tiltmeter_lab.shared.network_students import student
 from tiltmeter_lab.shared.seed_study import seed_study
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
@@ -27,46 +28,43 @@ GROUPS = {
     "group 2": (("cat", "airplane"), ("automobile", "truck")),
 }
 FIRST, SECOND = GROUPS
-#: The step at which the first leader is determined, the same for every share of the groups.
-EARLY = 100
-#: The early look and the threshold were chosen on seeds 0 to 4; seeds from here on had not been used.
-FRESH = 100
+#: The step at which the first gap is told, the same for every share of the groups.
+EARLY = 25
+#: The setting was chosen on other seeds and another split; these had not been used.
+FRESH, SPLIT = 2000, 7
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One hidden layer, fresh batches with a share `rho` of the first group, half the squared error.
+    """One hidden layer, a last layer that starts at zero, a share `rho` of the first group, half the squared error.
 
-    `held_out` is the number of held-out points of each group; the test set has 4,000. With only 500 of them, a lead
-    changed that does not change on all."""
+    `held_out` is the number of held-out images of each group, of 24,000: with 4,000 of them and random first scores,
+    most leads were not clear."""
 
-    rhos: tuple[float, ...] = (0.5, 0.7, 0.8, 0.9, 0.95)
-    seeds: int = 5
-    steps: int = 1200
-    batch: int = 16
+    rhos: tuple[float, ...] = (0.5, 0.87, 0.95)
+    seeds: int = 3
+    steps: int = 600
+    batch: int = 64
     hidden: int = 256
-    lr: float = 2e-3
+    lr: float = 5e-3
     held_out: int = 4000
     per_decade: int = 3
     together: int | None = None
 
 
 QUICK = Setting()
-FULL = Setting(rhos=(0.5, 0.6, 0.7, 0.8, 0.9, 0.95), seeds=10, steps=6000, per_decade=20, together=2)
+FULL = Setting(rhos=(0.5, 0.8, 0.85, 0.87, 0.9, 0.95), seeds=8, steps=5000, held_out=12_000, per_decade=6, together=2)
 
 
 @cache
-def points() -> tuple[tm.GroupedData, tm.GroupedData]:
-    """Return the images of the eight classes, flat and standardised: those of the training set, those of the test
-    set."""
+def points() -> tm.GroupedData:
+    """Return all images of the eight classes, flat and standardised."""
     numbers: dict[str, Any] = {
         name: tuple(tuple(CLASSES.index(one) for one in classes) for classes in pair) for name, pair in GROUPS.items()
     }
-    train, test = tm.data.cifar10("train"), tm.data.cifar10("test")
-    both = tm.data.standardised(np.concatenate([train.x, test.x]).reshape(len(train) + len(test), -1))
-    return tm.data.by_classes(both[: len(train)], train.y, numbers), tm.data.by_classes(
-        both[len(train) :], test.y, numbers
-    )
+    parts = tm.data.cifar10("train"), tm.data.cifar10("test")
+    x = tm.data.standardised(np.concatenate([part.x for part in parts]).reshape(sum(map(len, parts)), -1))
+    return tm.data.by_classes(x, np.concatenate([part.y for part in parts]), numbers)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
@@ -77,12 +75,11 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def arm(setting: Setting, name: str, seeds: list[int]) -> tm.Trajectory:
     """Some seeds at one share."""
-    train, test = points()
-    enough = all(setting.held_out < size for size in test.sizes.values())
-    held_out = tm.data.set_aside(test, setting.held_out, np.random.default_rng(0))[1] if enough else test
+    data = tm.data.set_aside(points(), setting.held_out, np.random.default_rng(SPLIT))
     rho = next(rho for rho in setting.rhos if name == f"rho {rho:g}")
-    make = partial(tm.modules.mlp, 3072, (setting.hidden,), 1)
-    return drawn_ensemble(setting, make, (train, held_out), {FIRST: rho, SECOND: 1.0 - rho}, seeds)
+    return drawn_ensemble(
+        setting, partial(student, 3072, (setting.hidden,)), data, {FIRST: rho, SECOND: 1.0 - rho}, seeds
+    )
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
@@ -91,17 +88,16 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     names = list(runs)
     first, last = found[names[0]][1], found[names[-1]][1]
     seeds = len(runs[names[0]].origin.seeds)
-    # The error rate is divided among the shares, so that a change at any of them is shown at 5 %.
+    # The error rate is divided among the shares, so that a change at any of them is clear at 5 %.
     shown = {name: changes(one, "loss", (FIRST, SECOND), level=0.05 / len(runs)) for name, one in runs.items()}
     crossing = [name for name, crossed in shown.items() if crossed]
     return (
-        Claim(
+        whether(
             "The group preferred first need not be the group preferred last",
-            float(len(crossing)),
-            f"of {len(found)} shares, those at which a change of leader is shown, by points and seeds together",
-            1.0,
+            bool(crossing),
+            f"is a lead change clear at one of {len(found)} shares, by points and seeds together",
             f"Loss of {FIRST} minus that of {SECOND} at step {EARLY} and last: {_told(found)}. Errors count seeds and "
-            f"pictures. Shown: {', '.join(crossing) or 'nowhere'}.",
+            f"pictures. A lead change is clear at: {', '.join(crossing) or 'none'}.",
             seeds=seeds,
             safe=False,
         ),
@@ -112,6 +108,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.01,
             error=float(np.hypot(first[1], last[1])),
             seeds=seeds,
+            neutral=0.0,
         ),
     )
 

@@ -34,18 +34,21 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(widths=(32, 128, 512), lr=1.0, batch=5, steps=20000, seeds=30)
+#: The number of seeds was chosen on others; seeds from here on had not been used.
+FRESH = 1000
+FULL = Setting(seeds=24)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """One run, of many seeds, for every depth and width."""
     sgd = tm.SGD(lr=setting.lr, batch=setting.batch)
+    seeds = range(FRESH, FRESH + setting.seeds)
     found = {}
     for depth in setting.depths:
         for width in setting.widths:
             name = f"depth {depth}, width {width}"
             hidden = (width,) * (depth - 1)
-            make = partial(train_students, centred(), sgd, hidden, setting.d, setting.steps, setting.seeds, points=4000)
+            make = partial(train_students, centred(), sgd, hidden, setting.d, setting.steps, seeds, points=4000)
             found[name] = keep(name, make)
     return found
 
@@ -62,13 +65,15 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "The group of larger variance leads before the better represented one",
             float(np.mean([text.endswith("-+") for text in told.values()])),
-            f"share of {len(told)} depths and widths in which this is shown",
+            f"share of {len(told)} depths and widths in which this is clear",
             1.0,
             f"Not so: {', '.join(failing)}."
             if failing
             else f"They cross between t = {min(times):.2g} and {max(times):.2g}.",
             seeds=seeds,
             safe=False,
+            neutral=0.5,
+            trials=len(told),
         ),
         Claim(
             "The better represented group wins in the end",

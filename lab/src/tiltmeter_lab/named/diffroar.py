@@ -116,6 +116,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             error=mean_and_error(gain)[1],
             seeds=seeds,
             safe=False,
+            neutral=0.0,
         ),
         Claim(
             "A linear model, whose gradient is the same at every point, highlights nothing",

@@ -13,9 +13,9 @@ from torch import Tensor, nn
 
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
-from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.claim import Claim, not_run
 from tiltmeter_lab.shared.arms import made, read_runs, train_arms
-from tiltmeter_lab.shared.over_seeds import mean_and_error, over_seeds
+from tiltmeter_lab.shared.over_seeds import best_of_others, mean_and_error, over_seeds
 
 REAL = "real"
 
@@ -44,11 +44,16 @@ class Setting:
     batch: int = 64
     steps: int = 2000
     early: int = 80
+    photographs: int = 5000
+    photograph_steps: int = 3000
     seeds: int = 5
 
 
 QUICK = Setting()
-FULL = Setting(width=256, steps=20_000, seeds=10)
+FULL = Setting(photographs=20_000, photograph_steps=40_000, seeds=8)
+EDIT = "transport edit"
+#: With seeds from 100 on, the share was still rising after 5,000 steps; seeds from here on had not been used.
+FRESH = 200
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
@@ -60,7 +65,37 @@ def run(setting: Setting, keep: Keep) -> Runs:
             both.update(_train(setting))
         return both
 
-    return {name: keep(name, lambda n=name: made_now()[n]) for name in ("arms", "clones")}  # type: ignore[misc]
+    runs = {name: keep(name, lambda n=name: made_now()[n]) for name in ("arms", "clones")}  # type: ignore[misc]
+    if tm.data.is_present("cifar10"):
+        runs["photographs"] = keep("photographs", lambda: _photographs(setting))
+    return runs
+
+
+def _photographs(setting: Setting) -> tm.Trajectory:
+    """Networks on CIFAR-10, shrunk to 8 x 8 in colour, and what they call points moved to another class."""
+    parts = tm.data.cifar10("train"), tm.data.cifar10("test")
+    small = [part.x.reshape(-1, 3, 8, 4, 8, 4).mean((3, 5), dtype=np.float32).reshape(len(part), -1) for part in parts]
+    held_out = tm.GroupedData(small[1][:4000] / 255.0, parts[1].y[:4000], np.zeros(4000, dtype=int))
+    runs = []
+    for seed in range(FRESH, FRESH + setting.seeds):
+        chosen = np.random.default_rng([seed, 0]).permutation(len(parts[0]))[: setting.photographs]
+        train = tm.GroupedData(small[0][chosen] / 255.0, parts[0].y[chosen], np.zeros(len(chosen), dtype=int))
+        edits = {EDIT: tm.measures.CLONES[EDIT]}
+        torch.manual_seed(seed)
+        runs.append(
+            tm.train(
+                _network(setting, train.x.shape[1]),
+                train,
+                held_out,
+                tm.Recipe(lr=setting.lr, steps=setting.photograph_steps, batch=setting.batch),
+                watch=tm.Watch(
+                    when=tm.record.log_spaced(5),
+                    measures=(tm.measures.CloneAccuracy(edits, fit=train, seed=seed),),
+                ),
+                seed=seed,
+            )
+        )
+    return tm.stack(runs)
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
@@ -76,7 +111,6 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     curves = runs["clones"]["clone_loss"]
     marginal, real = (curves.sel(clone=name).mean("seed") for name in ("marginals", REAL))
     rise = _rise(curves.sel(clone="marginals"))
-    edit = runs["clones"]["clone_accuracy"].sel(clone="transport edit").mean("seed")
     return (
         Claim(
             f"At step {early} a network trained on the Gaussian clone does as well as one trained on real points",
@@ -93,6 +127,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.01,
             error=float(error.sel(arm=gaussian)),
             seeds=seeds,
+            neutral=0.0,
         ),
         Claim(
             "It falls behind by little: most of what is learned is in means and covariances",
@@ -110,6 +145,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.06,
             error=float(error.sel(arm=isotropic)),
             seeds=seeds,
+            neutral=0.0,
         ),
         Claim(
             "The more statistics a clone shares with the data, the better it ends: class, shared, isotropic covariance",
@@ -127,6 +163,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"Lowest {float(marginal.min()):.3f} at step {int(marginal.idxmin('time'))}, last "
             f"{float(marginal.isel(time=-1)):.3f}; on real points it ends at {float(real.isel(time=-1)):.3f}.",
             seeds=seeds,
+            error=1.0,
+            neutral=0.0,
         ),
         Claim(
             "Meanwhile the loss on real points keeps falling",
@@ -136,15 +174,26 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             rule="at most",
             seeds=seeds,
         ),
-        Claim(
-            "Points moved to the mean and covariance of another class are called by it early, less so late",
-            float(edit.max() - edit.isel(time=-1)),
-            "fall of the share called by the target class",
-            0.01,
-            f"It peaks at {float(edit.max()):.2f} and ends at {float(edit.isel(time=-1)):.2f}.",
-            seeds=seeds,
-            safe=False,
-        ),
+        _edited(runs),
+    )
+
+
+def _edited(runs: Runs) -> Claim:
+    sentence = "Photographs moved to the mean and covariance of another class are called by it early, less so late"
+    if "photographs" not in runs:
+        return not_run(sentence, "Needs the data of cifar10.")
+    edit = runs["photographs"]["clone_accuracy"].sel(clone=EDIT)
+    falls, mean = best_of_others(edit), edit.mean("seed")
+    return Claim(
+        sentence,
+        float(falls.mean()),
+        "fall of the share called by the target class, from its peak on the other seeds to the end",
+        0.01,
+        f"It peaks at {float(mean.max()):.2f} and ends at {float(mean.isel(time=-1)):.2f}.",
+        error=mean_and_error(falls)[1],
+        seeds=len(falls),
+        safe=False,
+        neutral=0.0,
     )
 
 
@@ -183,9 +232,9 @@ def _digits(setting: Setting, seed: int) -> tuple[tm.GroupedData, tm.GroupedData
     return tm.GroupedData(x[:cut], y[:cut], group[:cut]), tm.GroupedData(x[cut:], y[cut:], group[cut:])
 
 
-def _network(setting: Setting) -> nn.Sequential:
+def _network(setting: Setting, inputs: int = 64) -> nn.Sequential:
     """Make a network with He's initialisation: with PyTorch's default the first fifty steps are a plateau."""
-    model = tm.modules.mlp(64, (setting.width, setting.width), 10)
+    model = tm.modules.mlp(inputs, (setting.width, setting.width), 10)
     for layer in model:
         if isinstance(layer, nn.Linear):
             nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")

@@ -14,7 +14,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.networks import resnet18, small_cnn
-from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.over_seeds import best_of_others, mean_and_error
 
 Part = Literal["train", "test"]
 
@@ -22,6 +22,10 @@ TITLE = "Dominoes of MNIST and CIFAR-10: the last features lose the photograph, 
 PAPER = "Tsoy and Konstantinov, Simplicity Bias of Two-Layer Networks beyond Linearly Separable Data (2024), section 5"
 NEEDS: tuple[str, ...] = ("mnist", "cifar10")
 
+#: The size that is asked was chosen on other seeds; seeds from here on had not been used.
+FRESH = 100
+#: A fall of the probe's accuracy that would matter.
+FALL = 0.02
 DECAY, NO_DECAY, CONTROL = "weight decay", "no weight decay", "no digits"
 
 
@@ -155,7 +159,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     arms = {DECAY: (setting.weight_decay, True), NO_DECAY: (0.0, True), CONTROL: (setting.weight_decay, False)}
 
     def make(decay: float, digits: bool) -> tm.Trajectory:
-        return tm.stack([train(setting, seed, decay, digits) for seed in range(setting.seeds)])
+        return tm.stack([train(setting, seed, decay, digits) for seed in range(FRESH, FRESH + setting.seeds)])
 
     return {name: keep(name, partial(make, *arm)) for name, arm in arms.items()}
 
@@ -178,18 +182,20 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "The last features hold the photograph best in the middle of training and less at the end",
-            _sure(falls[DECAY]),
-            "fall of the probe's accuracy from its best evaluation to the last, in standard errors over seeds",
-            2.0,
-            f"It is {_mean(falls[DECAY])}, from a best evaluation chosen afterwards. " + _told(runs),
+            float(falls[DECAY].mean()),
+            "fall of the probe's accuracy from its best evaluation, found on the other seeds, to the last",
+            FALL,
+            _told(runs),
+            error=mean_and_error(falls[DECAY])[1],
             seeds=seeds,
             safe=False,
+            neutral=0.0,
         ),
         Claim(
             "Without digits the last features do not lose the photograph",
             float(falls[CONTROL].mean()),
-            "fall of the probe's accuracy from its best evaluation to the last",
-            0.02,
+            "fall of the probe's accuracy from its best evaluation, found on the other seeds, to the last",
+            FALL,
             rule="at most",
             error=mean_and_error(falls[CONTROL])[1],
             seeds=seeds,
@@ -197,27 +203,21 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "The late fall is due to the data, not to weight decay",
-            _sure(falls[NO_DECAY]),
-            "fall without weight decay, in standard errors over seeds",
-            2.0,
-            f"It is {_mean(falls[NO_DECAY])}. With weight decay it is larger by {_mean(more)}.",
+            float(falls[NO_DECAY].mean()),
+            "fall of the probe's accuracy without weight decay",
+            FALL,
+            f"With weight decay it is larger by {_mean(more)}.",
+            error=mean_and_error(falls[NO_DECAY])[1],
             seeds=seeds,
             safe=False,
+            neutral=0.0,
         ),
     )
 
 
 def _fall(one: tm.Trajectory) -> np.ndarray:
-    """Of every seed, from the evaluation that is best in the mean over seeds to the last."""
-    accuracy = one["probe_accuracy"]
-    best = int(np.argmax(accuracy.mean("seed").values))
-    return np.asarray((accuracy.isel(time=best) - accuracy.isel(time=-1)).values)
-
-
-def _sure(falls: np.ndarray) -> float:
-    """Return a mean in its standard errors; 0 if all values are 0."""
-    error = mean_and_error(falls)[1]
-    return float(falls.mean()) / error if error > 0 else 0.0
+    """Of every seed, from the evaluation that is best on the other seeds to the last."""
+    return best_of_others(one["probe_accuracy"])
 
 
 def _mean(values: np.ndarray) -> str:

@@ -67,7 +67,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def points(setting: Setting) -> tm.GroupedData:
     """The same points for all runs, to train on and to look at: digits from 5 on against the others, or photographs."""
-    train = photographs()[0] if setting.data == "cifar10" else tm.data.digits(labels="large")[0]
+    train = photographs() if setting.data == "cifar10" else tm.data.digits(labels="large")[0]
     return train.take(np.random.default_rng(0).permutation(len(train))[: setting.points])
 
 

@@ -91,6 +91,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             told(strong["plain"]),
             seeds=seeds,
             safe=False,
+            error=1.0,
+            neutral=0.0,
         ),
         Claim(
             "After erasure without balance it errs more where they agree",
@@ -101,6 +103,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             rule="at most",
             seeds=seeds,
             safe=False,
+            error=1.0,
+            neutral=0.0,
         ),
         Claim(
             "Balanced over cells, most of the bias goes away and none is made",

@@ -103,6 +103,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             2.0,
             seeds=seeds,
             safe=False,
+            error=1.0,
+            neutral=0.0,
         ),
     )
 

@@ -149,7 +149,7 @@ def _claim(sentence: str, values: Any, what: str, bar: float = 0.0, where: str =
     if not known.size:
         return Claim(sentence, float("nan"), what, bar, "No seed gave a number.", seeds=every.size, safe=False)
     mean, error = mean_and_error(known)
-    return Claim(sentence, mean, what, bar, where, error=error, seeds=known.size, safe=safe)
+    return Claim(sentence, mean, what, bar, where, error=error, seeds=known.size, safe=safe, neutral=0.0)
 
 
 def pictures(runs: Runs) -> Mapping[str, Any]:

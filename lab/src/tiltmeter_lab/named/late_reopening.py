@@ -147,6 +147,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             told(rise),
             seeds=seeds,
             safe=False,
+            error=1.0,
+            neutral=0.0,
         ),
         Claim(
             "So does the gap between groups",
@@ -156,6 +158,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             told(gap),
             seeds=seeds,
             safe=False,
+            error=1.0,
+            neutral=0.0,
         ),
         Claim(
             "And the error of the worst group",
@@ -165,6 +169,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             told(wrong),
             seeds=seeds,
             safe=False,
+            error=1.0,
+            neutral=0.0,
         ),
         Claim(
             "An adjustment for the size of groups opens the gap less",

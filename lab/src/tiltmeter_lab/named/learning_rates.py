@@ -135,13 +135,13 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             seeds=len(runs["let go"].origin.seeds) // len(over),
         ),
         Claim(
-            "With shift, variance and representation at play the crossings persist at every stable rate",
-            float((counts.values > 0).mean()),
-            "share of rates below the limit at which losses cross",
-            1.0,
-            f"Two crossings for lr from {twice.min():.2g} to {twice.max():.2g}, none from {never.min():.2g} on."
-            if twice.size and never.size
-            else "",
+            "Losses cross at small rates and at none near the stability limit, with shift, variance and representation",
+            float(rate[counts.values > 0].max()),
+            f"largest of {rate.size} rates up to {rate.max():.3g} at which they cross",
+            rate.min(),
+            f"They cross at every rate from {rate.min():.2g} to {rate[counts.values > 0].max():.2g}"
+            + (f", twice from {twice.min():.2g} to {twice.max():.2g}" if twice.size else "")
+            + (f", and at none from {never.min():.2g} on." if never.size else "."),
             safe=False,
         ),
     )

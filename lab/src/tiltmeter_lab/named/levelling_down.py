@@ -125,6 +125,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "smallest rise of a group's last loss, in standard errors",
             4.0,
             seeds=ends[0].sizes["seed"],
+            error=1.0,
+            neutral=0.0,
         ),
     )
 

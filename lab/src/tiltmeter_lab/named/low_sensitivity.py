@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
-from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.claim import Claim, not_run
 from tiltmeter_lab.networks import small_cnn, transformer
 from tiltmeter_lab.shared.over_seeds import mean_and_error
 
@@ -37,14 +37,17 @@ class Setting:
     noisy_points: int = 512
     noisy_steps: int = 150
     transformer_steps: int = 0
-    images: int = 600
-    image_steps: int = 150
+    images: int = 2000
+    image_steps: int = 400
     sigma: float = 0.5
-    level: float = 0.1
 
 
 QUICK = Setting()
-FULL = Setting(seeds=10, steps=300, noisy_steps=1000, transformer_steps=1000, images=1200, image_steps=600)
+FULL = Setting(seeds=5, steps=300, noisy_steps=1000, transformer_steps=300, images=3000, image_steps=1200)
+#: The error on the training images at which networks are compared.
+LEVEL = 0.6
+#: With seeds from 100 on, the convolutional network did not reach an error of 0.5; these had not been used.
+FRESH = 200
 
 
 class Patches(nn.Module):
@@ -53,18 +56,18 @@ class Patches(nn.Module):
     def __init__(self, size: int, patch: int, outputs: int) -> None:
         super().__init__()
         self.cut = nn.Unfold(patch, stride=patch)
-        self.body = transformer((size // patch) ** 2, patch * patch, outputs=outputs, width=32, layers=2)
+        self.body = transformer((size // patch) ** 2, 3 * patch * patch, outputs=outputs, width=64, layers=2)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.body(self.cut(x).transpose(1, 2))  # type: ignore[no-any-return]
 
 
 def architectures() -> dict[str, Callable[[], nn.Module]]:
-    """What learns the images of 8 x 8 pixels."""
+    """What learns the images of 32 x 32 pixels."""
     return {
-        "images-mlp": lambda: tm.modules.mlp(64, (64,), 10),
-        "images-cnn": lambda: small_cnn(1, 10, 16),
-        "images-transformer": lambda: Patches(8, 2, 10),
+        "images-mlp": lambda: nn.Sequential(nn.Flatten(), *tm.modules.mlp(3072, (256,), 10)),
+        "images-cnn": lambda: small_cnn(3, 10, 16),
+        "images-transformer": lambda: Patches(32, 8, 10),
     }
 
 
@@ -86,7 +89,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             "parity-transformer",
             lambda: parity(2 ** (setting.n - 1), 0.0, setting.transformer_steps, lambda: Bits(setting.n)),
         )
-    for name, make in architectures().items():
+    for name, make in architectures().items() if tm.data.is_present("cifar10") else ():
         runs[name] = keep(name, lambda make=make: _seeds(setting, lambda seed: _images(setting, make, seed)))  # type: ignore[misc]
     return runs
 
@@ -125,21 +128,19 @@ def _parity(
 
 
 def _images(setting: Setting, make: Callable[[], nn.Module], seed: int) -> tm.Trajectory:
-    from sklearn.datasets import load_digits
-
-    bunch = load_digits()
-    chosen = np.random.default_rng(seed).permutation(len(bunch.target))[: setting.images]
-    x = (bunch.images[chosen, None] / 8.0 - 1.0).astype(np.float32)
-    data = tm.GroupedData(x, bunch.target[chosen], np.zeros(len(chosen), dtype=int))
-    torch.manual_seed(seed)
+    photographs = tm.data.cifar10("train")
+    chosen = np.random.default_rng(FRESH + seed).permutation(len(photographs))[: setting.images]
+    x = photographs.x[chosen].astype(np.float32) / 127.5 - 1.0
+    data = tm.GroupedData(x, photographs.y[chosen], np.zeros(len(chosen), dtype=int))
+    torch.manual_seed(FRESH + seed)
     return tm.train(
         make(),
         data,
         data,
-        tm.Recipe(partial(torch.optim.Adam, lr=3e-3), steps=setting.image_steps, batch=64),
+        tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=setting.image_steps, batch=64),
         watch=tm.Watch(
-            when=tm.record.every(15),
-            measures=(tm.measures.NoiseSensitivity(setting.sigma, patch=2, repeats=2, points=100),),
+            when=tm.record.log_spaced(12),
+            measures=(tm.measures.NoiseSensitivity(setting.sigma, patch=8, repeats=1, points=60),),
         ),
         seed=seed,
     )
@@ -194,14 +195,16 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 
 
 def _matched(runs: Runs) -> Claim:
-    level = QUICK.level
-    found = {name: tm.measures.at_matched_error(runs[name], "noise_sensitivity", level) for name in architectures()}
+    sentence = f"At a training error of {LEVEL:g} a transformer is less sensitive to patches than other networks"
+    if "images-transformer" not in runs:
+        return not_run(sentence, "Needs the data of cifar10.")
+    found = {name: tm.measures.at_matched_error(runs[name], "noise_sensitivity", LEVEL) for name in architectures()}
     each = {name.removeprefix("images-"): mean_and_error(values) for name, values in found.items()}
     mean = {name: value for name, (value, _) in each.items()}
     others = min(value for name, value in mean.items() if name != "transformer")
     errors = [error for _, error in each.values()]
     return Claim(
-        f"At a training error of {level:g} a transformer is less sensitive to patches than other networks",
+        sentence,
         others - mean["transformer"],
         "sensitivity of the least sensitive other network, less that of the transformer",
         0.0,
@@ -217,12 +220,14 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
 
     names = {"parity": "clean labels", "parity-noise": "noisy labels", "parity-transformer": "transformer"}
     shown = {name: label for name, label in names.items() if name in runs}
-    images = {name: name.removeprefix("images-") for name in architectures()}
-    return {
+    images = {name: name.removeprefix("images-") for name in architectures() if name in runs}
+    charts = {
         "Sensitivity while a parity of two bits is learned": tm.plot.curves(
             *(runs[name] for name in shown), curve="boolean_sensitivity", labels=list(shown.values())
-        ),
-        "Sensitivity to noise on one patch": tm.plot.curves(
-            *(runs[name] for name in images), curve="noise_sensitivity", labels=list(images.values())
-        ),
+        )
     }
+    if images:
+        charts["Sensitivity to noise on one patch"] = tm.plot.curves(
+            *(runs[name] for name in images), curve="noise_sensitivity", labels=list(images.values())
+        )
+    return charts

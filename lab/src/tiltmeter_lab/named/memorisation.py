@@ -279,7 +279,7 @@ def _networks(runs: Runs) -> tuple[Claim, ...]:
             Claim(
                 first, stops(major), "best step of the majority over that of the minority, 30% noise in the majority",
                 1.5, f"Best steps, the last is the end of training: {best}.", error=jackknife(stops, major),
-                seeds=seeds, safe=False,
+                seeds=seeds, safe=False, neutral=1.0,
             ),
             Claim(
                 second, costs(major, minor), "rise of the loss after its best step with noise in the majority over "
@@ -297,7 +297,18 @@ def _networks(runs: Runs) -> tuple[Claim, ...]:
     seeds = len(many.origin.seeds)
     return (
         *found,
-        Claim(sentence, earlier(few, many), what, 0.9, told, rule="at most", error=error, seeds=seeds, safe=False),
+        Claim(
+            sentence,
+            earlier(few, many),
+            what,
+            0.9,
+            told,
+            rule="at most",
+            error=error,
+            seeds=seeds,
+            safe=False,
+            neutral=1.0,
+        ),
     )
 
 

@@ -119,6 +119,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"Lowest recall {least.lowest:.3f}, from {least.start:.3f} at the start.",
             error=least.error,
             seeds=seeds,
+            neutral=0.0,
         ),
         Claim(
             "The loss of a rare class rises at first, the more the rarer it is",

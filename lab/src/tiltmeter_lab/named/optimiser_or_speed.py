@@ -149,6 +149,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             2.0,
             seeds=seeds,
             safe=False,
+            error=1.0,
+            neutral=0.0,
         )
     )
     return tuple(asked)

@@ -10,7 +10,7 @@ import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
-from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.claim import Claim, Rule
 from tiltmeter_lab.shared.atlas_study import study_run, with_results
 from tiltmeter_lab.shared.curriculum import CURRICULA
 from tiltmeter_lab.shared.pipeline_cell import RESPONSES, pipeline_cell
@@ -144,7 +144,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     seeds = len(runs["mixture"].origin.seeds)
 
     def moved(
-        sentence: str, response: str, factor: str, low: Any, high: Any, sign: float = 1.0, name: str = "mixture"
+        sentence: str, response: str, factor: str, low: Any, high: Any, rule: Rule = "at least", name: str = "mixture"
     ) -> Claim:
         array = table_of(runs, name, response)
         size, error = contrast(
@@ -152,22 +152,22 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         )
         size_of = "the size of the " if response == "final_gap" and factor == "pruning" else ""
         what = f"change of {size_of}{RESPONSES[response]}, from {factor} {low} to {high}"
-        return Claim(sentence, sign * size, what, 0.0, error=error, seeds=seeds, safe=False)
+        return Claim(sentence, size, what, 0.0, rule=rule, error=error, seeds=seeds, safe=False, freedom=np.inf)
 
     tuned = ("nine tenths", "nine tenths, tuned")
     return (
         moved("The less a group is represented, the worse it ends", "final_gap", "share", 0.5, 0.8),
-        moved("The group of larger variance is ahead early", "early_gap", "variance", 1, 4, -1.0),
+        moved("The group of larger variance is ahead early", "early_gap", "variance", 1, 4, "at most"),
         moved("Wider networks are worse for the worst group", "worst_loss", "width", 16, 64),
         moved("Deeper networks leave a larger gap", "final_gap", "depth", 1, 3),
-        moved("AdamW leaves a smaller gap than SGD", "final_gap", "optimiser", "SGD", "AdamW", -1.0),
-        moved("A larger learning rate leaves a smaller gap", "final_gap", "lr", 0.03, 0.1, -1.0),
-        moved("Weight decay spares the worst group", "worst_loss", "decay", 0.0, 0.03, -1.0),
+        moved("AdamW leaves a smaller gap than SGD", "final_gap", "optimiser", "SGD", "AdamW", "at most"),
+        moved("A larger learning rate leaves a smaller gap", "final_gap", "lr", 0.03, 0.1, "at most"),
+        moved("Weight decay spares the worst group", "worst_loss", "decay", 0.0, 0.03, "at most"),
         moved("Label noise hurts the worst group", "worst_loss", "noise", 0.0, 0.2),
         moved("Pruning makes the gap larger", "final_gap", "pruning", "none", "nine tenths"),
         moved("Pruning makes the gap larger on digits", "final_gap", "pruning", "none", "nine tenths", name="digits"),
-        moved("Training on after pruning makes the gap smaller again", "final_gap", "pruning", *tuned, -1.0),
-        moved("Stopping early spares the worst group", "worst_loss", "stop", "end", "best evaluation", -1.0),
+        moved("Training on after pruning makes the gap smaller again", "final_gap", "pruning", *tuned, "at most"),
+        moved("Stopping early spares the worst group", "worst_loss", "stop", "end", "best evaluation", "at most"),
         moved("Untrained ReLU networks guess one class more than tanh networks", "initial_guess", "activation",
               "tanh", "relu"),
         _guess_by_depth(runs, seeds),

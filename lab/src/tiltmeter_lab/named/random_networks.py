@@ -101,6 +101,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             3.0,
             error=mean_and_error(rises[INTRICATE])[1],
             seeds=seeds,
+            neutral=1.0,
         ),
     )
 

@@ -18,7 +18,7 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
-from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.over_seeds import best_of_others, mean_and_error
 from tiltmeter_lab.shared.seed_study import seed_study
 
 TITLE = "Memorising label noise raises high frequencies along lines through training images"
@@ -45,7 +45,9 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(points=900, width=512, lr=1e-4, steps=60_000, lines=300, seeds=5, together=1)
+#: The setting was chosen on other seeds; seeds from here on had not been used.
+FRESH = 100
+FULL = Setting(lr=5e-4, steps=8000, seeds=8, together=2)
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class HeldOut:
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """The same images with some wrong labels, and with right ones only."""
-    return seed_study(keep, "spectral-double-descent", setting, (WRONG, RIGHT), range(setting.seeds))
+    return seed_study(keep, "spectral-double-descent", setting, (WRONG, RIGHT), range(FRESH, FRESH + setting.seeds))
 
 
 def arm(setting: Setting, name: str, seeds: list[int]) -> tm.Trajectory:
@@ -110,12 +112,12 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     share, other, failed = high_share(noisy), high_share(clean), noisy["held_out_error"]
     seeds = share.sizes["seed"]
     best = failed.argmin("time")
-    worst = _after(failed, best).argmax("time")
     peak = _after(share, best).max("time")
-    rise = share.isel(time=-1) / share.isel(time=best)
-    fall = 1.0 - share.isel(time=-1) / peak
+    rise = peak / share.isel(time=best)
+    late = slice(int(failed.mean("seed").argmin("time")), None)  # from the best moment of the mean on
+    fall = 1.0 - np.exp(-best_of_others(xr.apply_ufunc(np.log, share.isel(time=late))))
+    again = best_of_others(failed.isel(time=late))
     memorised = 1.0 - noisy["error"].sel(group="wrong").isel(time=-1)
-    again = failed.isel(time=worst) - failed.isel(time=-1)
     return (
         Claim(
             "The network memorises the wrong labels",
@@ -126,11 +128,13 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "While wrong labels are memorised, the share of high frequencies rises",
-            float(rise.min()),
-            "smallest ratio over seeds of the end to the best moment on points not trained on",
+            float(rise.mean()),
+            "mean ratio of its later peak to the best moment on points not trained on",
             1.1,
+            error=mean_and_error(rise)[1],
             seeds=seeds,
             safe=False,
+            neutral=1.0,
         ),
         Claim(
             "Control: with right labels the share of high frequencies at the end is lower",
@@ -143,16 +147,17 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "Late in training the error on points not trained on falls again",
             float(again.mean()),
-            "mean fall from its worst moment after the best one to the end",
+            "mean fall from its worst moment after the best one, found on the other seeds, to the end",
             0.01,
             error=mean_and_error(again)[1],
             seeds=seeds,
             safe=False,
+            neutral=0.0,
         ),
         Claim(
             "After its peak the share of high frequencies falls again",
             float(fall.mean()),
-            "mean fall from its peak after the best moment to the end, in parts of the peak",
+            "mean fall from its peak after the best moment, found on the other seeds, to the end, in parts of the peak",
             0.05,
             "A second descent needs longer training and a larger network than this."
             if float(again.mean()) < 0.01
@@ -160,6 +165,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             error=mean_and_error(fall)[1],
             seeds=seeds,
             safe=False,
+            neutral=0.0,
         ),
     )
 

@@ -100,13 +100,6 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             safe=False,
         ),
         whether(
-            "Errors cross twice, too, in the linear student",
-            leaders(runs["theory"], "error") == "+-+",
-            "have +, - and + the lower error in turn",
-            claim(runs["theory"], "error"),
-            safe=False,
-        ),
-        whether(
             "Errors cross twice, too, in a ReLU network",
             "+-+" in leaders(runs["networks"], "error"),
             "have +, - and + the lower error in turn",

@@ -101,6 +101,7 @@ def shuffled_claim(runs: Runs) -> Claim:
         error=float(ratio.std(ddof=1) / np.sqrt(ratio.size)) if ratio.size > 1 else None,
         seeds=int(ratio.size),
         safe=False,
+        neutral=1.0,
     )
 
 
@@ -125,6 +126,7 @@ def stopping_claims(runs: Runs) -> tuple[Claim, Claim]:
             error=errors[LEADING],
             seeds=len(gains[LEADING]),
             safe=False,
+            neutral=1.0,
         ),
         Claim(
             "Control: stopping early does not help where the signal lies along the small components",

@@ -44,6 +44,20 @@ def mean_and_error(values: Any) -> tuple[float, float]:
     return float(mean), float(error)
 
 
+def best_of_others(curve: xr.DataArray) -> np.ndarray:
+    """For every seed, the fall from the evaluation that is highest on the *other* seeds to the last one.
+
+    >>> curve = xr.DataArray([[0.0, 0.0], [0.9, 0.7], [0.5, 0.5]], dims=("time", "seed"))
+    >>> best_of_others(curve)
+    array([0.4, 0.2])
+
+    The highest of noisy values lies above the last one by choice alone, and would make a fall of any curve.
+    """
+    values = curve.transpose("time", "seed").values
+    highest = (values.sum(1, keepdims=True) - values).argmax(0)
+    return np.asarray(values[highest, np.arange(len(highest))] - values[-1])
+
+
 def share(marks: Sequence[bool] | np.ndarray) -> tuple[float, float]:
     """Return the share of runs that are marked, and its standard error; NaN without runs.
 

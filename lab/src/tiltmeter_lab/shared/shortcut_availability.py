@@ -107,5 +107,6 @@ def claims(runs: Runs, setting: Amplified) -> tuple[Claim, ...]:
             error=mean_and_error(rise)[1],
             seeds=seeds,
             safe=False,
+            neutral=0.0,
         ),
     )

@@ -145,6 +145,7 @@ def claims(runs: Runs, setting: Domino) -> tuple[Claim, ...]:
             error=mean_and_error(falls["domino-no-decay"])[1],
             seeds=seeds,
             safe=False,
+            neutral=0.0,
         ),
     )
 

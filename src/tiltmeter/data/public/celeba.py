@@ -37,6 +37,14 @@ class Faces:
             raise KeyError(f"No attribute {name!r}. There are: {', '.join(self.names)}.")
         return np.asarray(self.attributes[:, self.names.index(name)])
 
+    @property
+    def here(self) -> np.ndarray:
+        """The indices of the photographs that are on this machine: all, or those of a part that was unpacked."""
+        folder = self.folder / "img_align_celeba"
+        if not folder.is_dir():
+            raise absent("celeba", "the folder img_align_celeba")
+        return np.flatnonzero(np.isin(self.files, [path.name for path in folder.iterdir()]))
+
     def pictures(self, places: Sequence[int] | np.ndarray, size: int = 64) -> np.ndarray:
         """The photographs with these indices, points x 3 x size x size bytes."""
         folder = self.folder / "img_align_celeba"

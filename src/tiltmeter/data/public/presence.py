@@ -155,11 +155,13 @@ def check(name: str) -> Presence:
 def _loaders() -> dict[str, Callable[[], tuple[Any, ...]]]:
     """How to load each data set completely, part by part, in the same way as its users do."""
     from tiltmeter.data.public.adult import adult_table
+    from tiltmeter.data.public.bar import bar
     from tiltmeter.data.public.celeba import celeba
     from tiltmeter.data.public.cifar10 import cifar10
     from tiltmeter.data.public.compas import compas_table
     from tiltmeter.data.public.german import german_table
     from tiltmeter.data.public.mnist import fashion_mnist, mnist
+    from tiltmeter.data.public.utkface import utkface
     from tiltmeter.data.public.waterbirds import waterbirds
 
     return {
@@ -171,4 +173,6 @@ def _loaders() -> dict[str, Callable[[], tuple[Any, ...]]]:
         "german": lambda: (german_table(),),
         "celeba": lambda: (celeba("train"), celeba("valid"), celeba("test")),
         "waterbirds": lambda: (waterbirds("train"), waterbirds("valid"), waterbirds("test")),
+        "utkface": lambda: (utkface(),),
+        "bar": lambda: (bar("train"), bar("test")),
     }

@@ -161,6 +161,21 @@ SOURCES = {
             Archive("https://nlp.stanford.edu/data/dro/waterbird_complete95_forest2water2.tar.gz", whole=True),
             folders=("waterbird_complete95_forest2water2",),
         ),
+        Source(
+            "utkface",
+            "23,708 photographs of faces with age, sex and race in their names",
+            "non-commercial research; do not redistribute",
+            (File("UTKFace"),),
+            by_hand="its publishers provide it at https://susanqq.github.io/UTKFace under their own conditions: put "
+            "the folder UTKFace of aligned and cropped faces there",
+        ),
+        Source(
+            "bar",
+            "1,941 + 654 photographs of six actions, in training at typical places only",
+            "per photograph, in metadata.json",
+            (File("train"), File("test")),
+            by_hand="its publishers provide it at https://github.com/alinlab/BAR: put the folders train and test there",
+        ),
     )
 }
 

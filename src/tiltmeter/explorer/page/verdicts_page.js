@@ -1,17 +1,17 @@
-// Verdicts: every experiment with its claims, what was found, and what did not hold.
+// Verdicts: every experiment with its claims, what was found, and what is contradicted.
 import { writeAddress } from "./address.js";
 import { drawStored } from "./charts.js";
 import { labelled, make } from "./elements.js";
 import { JobLine } from "./job_line.js";
 import { ask, wasReplaced } from "./server_calls.js";
 
-const STATES = ["all", "not run here", "every claim holds", "some do not hold"];
+const STATES = ["all", "not run here", "nothing contradicted", "some contradicted"];
 
-const COLUMNS = ["claimed", "measured", "asked", "verdict"];
+const COLUMNS = ["claimed", "from", "measured", "asked", "verdict"];
 
 // The verdict stands out; the sentence behind it is plain text.
 function verdictOf(claim, text) {
-  const kind = claim.verdict === "holds" ? "verdict-yes" : claim.verdict === "does not hold" ? "verdict-no" : null;
+  const kind = claim.verdict === "clear" ? "verdict-yes" : claim.verdict === "contradicted" ? "verdict-no" : null;
   return [make("span", { class: kind }, claim.verdict), text.startsWith(claim.verdict) ? text.slice(claim.verdict.length) : ` ${text}`];
 }
 
@@ -30,7 +30,7 @@ export function verdictsPage(main, query, start) {
   function stateOf(one) {
     const claims = one.outcomes.flatMap((outcome) => (outcome.state === "run" ? outcome.claims : []));
     if (claims.length === 0) return STATES[1];
-    return claims.some((claim) => claim.verdict === "does not hold") ? STATES[3] : STATES[2];
+    return claims.some((claim) => claim.verdict === "contradicted") ? STATES[3] : STATES[2];
   }
 
   function draw() {
@@ -57,7 +57,7 @@ export function verdictsPage(main, query, start) {
   }
 
   function outcomeOf(name, outcome) {
-    const rows = outcome.claims.map((claim) => make("tr", { role: "row" }, ...claim.cells.map((cell, i) => make("td", { role: "cell", "data-label": COLUMNS[i] }, ...(i === 3 ? verdictOf(claim, cell) : [cell])))));
+    const rows = outcome.claims.map((claim) => make("tr", { role: "row" }, ...claim.cells.map((cell, i) => make("td", { role: "cell", "data-label": COLUMNS[i] }, ...(i === 4 ? verdictOf(claim, cell) : [cell])))));
     const pictures = outcome.pictures.map((title, number) => {
       const place = make("div", { class: "chart" });
       const details = make("details", { ontoggle: async () => {
@@ -102,7 +102,7 @@ export function verdictsPage(main, query, start) {
   }
 
   main.replaceChildren(make("h1", {}, "Verdicts"),
-    make("p", { class: "lead" }, "Published claims, tested again. A verdict says whether a number met a rule. Rules and settings were written while looking at results of the quick scale, so this is no test that was fixed in advance. What did not hold is shown like the rest."),
+    make("p", { class: "lead" }, "Published claims, tested again. A claim is clear, contradicted or undecided by the 95 % interval of its number; a number without an error is only measured. Only claims marked published are in a setting close to a paper. Many rules were written while looking at results of the quick scale."),
     make("div", { class: "row" }, labelled("paper", paper), labelled("state", state), count), hint, job.element, list);
   load();
   return { leave: () => { open = false; job.open = false; } };

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
@@ -29,7 +30,9 @@ class Sharpness:
 
     - `hessian_top` (rank 1, 2, ...): eigenvalues for all points; `hessian_top_error`: the distance within which a true
       eigenvalue lies;
-    - `group_hessian_top`: the largest eigenvalue for the mean loss of each group alone;
+    - `group_hessian_top`: the largest eigenvalue for the mean loss of each group alone; with `smallest`, also
+      `group_hessian_bottom`, the smallest one: below 0, the group's loss still falls along some direction to second
+      order, however small its gradient;
     - `hessian_trace` and `group_hessian_trace`, with standard errors `..._se` over `probes` random vectors.
 
     Gradient descent with learning rate lr is stable where lr times the largest eigenvalue is below 2. Every observation
@@ -45,6 +48,7 @@ class Sharpness:
     count: int = 3
     iterations: int = 16
     probes: int = 4
+    smallest: bool = False
     seed: int = 0
     memory: dict[object, Tensor] = field(default_factory=dict, repr=False, compare=False)
 
@@ -80,13 +84,17 @@ class Sharpness:
             partial(times, torch.arange(len(data))), start("all"), self.count, self.iterations
         )
         self.memory["all"] = vectors.sum(1)
-        tops = np.full(len(members), np.nan)
+        tops, bottoms = np.full((2, len(members)), np.nan)
         traces = np.full((len(members), self.probes), np.nan)
         for code, places in enumerate(members):
             if not len(places):
                 continue
             own, vector, _ = top_eigenpairs(partial(times, places), start(code), 1, self.iterations)
             self.memory[code], tops[code] = vector[:, 0], float(own[0])
+            if self.smallest:
+                key = ("smallest", code)
+                own, vector, _ = top_eigenpairs(partial(_negative, times, places), start(key), 1, self.iterations)
+                self.memory[key], bottoms[code] = vector[:, 0], -float(own[0])
         for probe in range(self.probes):
             signs = (2.0 * torch.randint(2, (size,), generator=random) - 1.0).to(parameters[0])
             for code, places in enumerate(members):
@@ -98,7 +106,10 @@ class Sharpness:
         ranks = {"rank": np.arange(1, self.count + 1)}
         null = {"better": "neither", "null": "value at initialisation"}
         reading = snapshot.reading
+        bottom = "smallest eigenvalue of a group's Hessian"
+        lowest = {"group_hessian_bottom": reading("group_hessian_bottom", bottoms, groups, long_name=bottom, **null)}
         return {
+            **(lowest if self.smallest else {}),
             "hessian_top": reading(
                 "hessian_top", values.cpu().numpy(), ranks, long_name="eigenvalue of the Hessian", **null
             ),
@@ -119,7 +130,11 @@ class Sharpness:
 
     def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
         """A Hessian-vector product per iteration, for all points and for the groups, and one per probe."""
-        return PASSES * float(2 * self.iterations + self.probes)
+        return PASSES * float((3 if self.smallest else 2) * self.iterations + self.probes)
+
+
+def _negative(times: Callable[[Tensor, Tensor], Tensor], places: Tensor, vector: Tensor) -> Tensor:
+    return -times(places, vector)
 
 
 def _mean(

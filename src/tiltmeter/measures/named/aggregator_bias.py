@@ -1,0 +1,87 @@
+"""aggregator-bias: which group's gradient is lost when gradients of points are clipped, or their median is taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import torch
+import xarray as xr
+
+from tiltmeter.measures.shared.risk import point_losses
+from tiltmeter.measures.snapshot import Snapshot
+from tiltmeter.modules.tangent.gradient import gradient, trained
+
+AGGREGATORS = ("clipped", "median")
+
+
+@dataclass(frozen=True)
+class AggregatorBias:
+    """`aggregator_bias` (aggregator, group): what clipping or the median removes from the mean gradient, along the
+    gradient of each group.
+
+    >>> import tiltmeter as tm, torch
+    >>> x = [[1.0], [-1.0]] * 45 + [[10.0], [-10.0]] * 15  # the gradients of "b" are long
+    >>> data = tm.GroupedData(x, [1, -1] * 60, ["a"] * 90 + ["b"] * 30)
+    >>> model = torch.nn.Linear(1, 1, bias=False)
+    >>> model.weight.data = torch.zeros(1, 1)
+    >>> tm.measure(AggregatorBias(), model, data, tm.Square())["aggregator_bias"].sel(aggregator="clipped").values
+    array([0.69..., 0.69...])
+
+    With g_i the gradient of a point, G their mean and g_a that of group a, it is (G - A) . g_a / (`|G| |g_a|`), where A
+    is the mean of gradients clipped to their median length, or the median of every coordinate. Above 0, a step with A
+    helps the group less than one with G, relative to the length of G. Gradients are those of at most `points`
+    held-out points, evenly chosen; they are held together, so large models need few points.
+
+    The null value is that of random groups of the same sizes.
+
+    What it does not mean: it is *not* the change of a group's loss, and says nothing of the optimiser behind the
+    aggregator.
+    """
+
+    points: int = 96
+    seed: int = 0
+
+    title: ClassVar[str] = "What clipped or median gradients remove along each group's gradient"
+    takes: ClassVar[str] = "a loss of each point; any model with trainable parameters"
+    exact: ClassVar[str] = "always, for the points chosen"
+    absent: ClassVar[str] = "all gradients alike: nothing is removed; random groups: the same for all"
+
+    def __post_init__(self) -> None:
+        if self.points < 2:
+            raise ValueError(f"`points` should be at least 2. Found points = {self.points}.")
+
+    def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]:
+        seen, data = snapshot.model, snapshot.data
+        losses, parameters = point_losses(seen), trained(seen.module)
+        chosen = np.unique(np.linspace(0, len(data) - 1, min(self.points, len(data))).round().astype(np.int64))
+        rows = torch.stack([gradient(losses, parameters, torch.as_tensor([place]), 1) for place in chosen]).cpu()
+        each, codes = rows.double().numpy(), data.codes[chosen]
+        random = np.random.default_rng(self.seed).permutation(codes)
+        coords = {"aggregator": np.array(AGGREGATORS, dtype=object), "group": data.group_labels}
+        found = {}
+        for name, of in (("aggregator_bias", codes), ("aggregator_bias_null", random)):
+            meaning = "part of the mean step that an aggregator removes along a group's gradient"
+            values = removed(each, of, len(data.groups))
+            found[name] = snapshot.reading(name, values, coords, long_name=meaning, better="neither")
+        return found
+
+    def passes(self, snapshot: Snapshot) -> float:
+        """Forward and backward for the points chosen, one at a time."""
+        return 3.0 * min(self.points, len(snapshot.data)) / len(snapshot.data)
+
+
+def removed(each: np.ndarray, codes: np.ndarray, groups: int) -> np.ndarray:
+    """(aggregator, group): (G - A) . g_a / (|G| |g_a|) for gradients of points (points, parameters)."""
+    mean, lengths = each.mean(0), np.linalg.norm(each, axis=1)
+    limit = np.median(lengths)
+    with np.errstate(all="ignore"):
+        clipped = (each * np.where(lengths > limit, limit / lengths, 1.0)[:, None]).mean(0)
+        lost = [mean - clipped, mean - np.median(each, axis=0)]
+        found = np.full((len(lost), groups), np.nan)
+        for code in range(groups):
+            own = each[codes == code].mean(0) if (codes == code).any() else np.full(len(mean), np.nan)
+            size = np.linalg.norm(mean) * np.linalg.norm(own)
+            found[:, code] = [part @ own / size if size > 0 else np.nan for part in lost]
+    return found
