@@ -15,7 +15,7 @@ def sentence(page):
 
 
 def test_a_slider_moves_the_curves_in_the_browser(explorer, open_page):
-    page = open_page(explorer.address)
+    page = open_page(explorer.address + "#theory")
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert sentence(page) == "Group − has the lower loss until t = 5.643 (larger variance), then group + (more data)."
     before = path_of(page)
@@ -31,7 +31,7 @@ def test_a_slider_moves_the_curves_in_the_browser(explorer, open_page):
 
 @pytest.mark.slow
 def test_the_theory_page_whole(explorer, open_page):
-    page = open_page(explorer.address)
+    page = open_page(explorer.address + "#theory")
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert page.get_by_role("slider").count() == 13
     page.get_by_role("button", name="three phases").click()
@@ -64,7 +64,7 @@ def test_the_theory_page_whole(explorer, open_page):
 
 @pytest.mark.slow
 def test_the_map_follows_clicks_and_arrow_keys(explorer, open_page):
-    page = open_page(explorer.address)
+    page = open_page(explorer.address + "#theory")
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     canvas = page.locator(".map canvas")
     canvas.scroll_into_view_if_needed()
@@ -120,7 +120,7 @@ def test_nothing_is_wider_than_the_window(explorer, open_page, width, scheme):
 
 @pytest.mark.slow
 def test_everything_can_be_reached_by_keyboard(explorer, open_page):
-    page = open_page(explorer.address)
+    page = open_page(explorer.address + "#theory")
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     reached = set()
     for _ in range(60):
@@ -135,7 +135,7 @@ def test_everything_can_be_reached_by_keyboard(explorer, open_page):
 
 @pytest.mark.slow
 def test_a_slider_is_dragged_by_the_pointer(explorer, open_page):
-    page = open_page(explorer.address)
+    page = open_page(explorer.address + "#theory")
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     slider = page.get_by_role("slider", name="Share of +", exact=True)
     before, box = path_of(page), slider.bounding_box()
@@ -156,7 +156,7 @@ def test_a_slider_is_dragged_by_the_pointer(explorer, open_page):
 
 @pytest.mark.slow
 def test_words_are_explained_on_hover_and_on_focus(explorer, open_page):
-    page = open_page(explorer.address)
+    page = open_page(explorer.address + "#theory")
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     word = page.locator(".term", has_text="crossing").first
     shown = "(one) => getComputedStyle(one, '::after').content"
@@ -174,7 +174,7 @@ def test_words_are_explained_on_hover_and_on_focus(explorer, open_page):
 
 @pytest.mark.slow
 def test_a_first_visitor_is_told_in_plain_words(explorer, open_page):
-    page = open_page(explorer.address)
+    page = open_page(explorer.address + "#theory")
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     plainly = page.locator("#plainly")
     assert plainly.inner_text() == (

@@ -118,7 +118,7 @@ class TestBadInput:
                 tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()),
                 watch=tm.Watch(when=5),
             )
-        with pytest.raises(ValueError, match=r"at least one. Found seeds = 0."):
+        with pytest.raises(ValueError, match=r"between 1 and 100,000,000. Found seeds = 0."):
             tm.forecast(
                 lambda: model, train, held_out, tm.Recipe(lr=0.1, steps=10, batch=None, loss=tm.Square()), seeds=0
             )

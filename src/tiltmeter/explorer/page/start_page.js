@@ -3,7 +3,7 @@ import { labelled, make } from "./elements.js";
 import { ask, send, wasReplaced } from "./server_calls.js";
 import { numberTable } from "./tables.js";
 
-const KINDS = { benefit: "good for the person: who is missed?", burden: "bad for the person: who is hit wrongly?" };
+const YES_MEANS = { benefit: "good for the person: who is missed?", burden: "bad for the person: who is hit wrongly?" };
 
 export function startPage(main, query, start) {
   let table = query.get("table") ?? "";
@@ -68,7 +68,7 @@ export function startPage(main, query, start) {
     const label = make("select", { id: "task-label", onchange: () => choose(table, given()) }, ...options([...new Set([told.label, ...columns])], told.label));
     const group = make("select", { id: "task-group", onchange: () => choose(table, given()) }, ...options([...new Set([told.group, ...columns])], told.group));
     const positive = told.positive === null ? null : make("select", { id: "task-positive", onchange: () => choose(table, given()) }, ...options(told.choices[told.label] ?? [told.positive], told.positive));
-    const kind = told.kind === null ? null : make("select", { id: "task-kind" }, ...Object.entries(KINDS).map(([value, text]) => make("option", { value, selected: value === told.kind }, text)));
+    const kind = told.kind === null ? null : make("select", { id: "task-kind" }, ...Object.entries(YES_MEANS).map(([value, text]) => make("option", { value, selected: value === told.kind }, text)));
     const go = make("button", { type: "submit", disabled: !start.allow_runs, title: start.allow_runs ? null : "Start the explorer with --allow-runs." }, "Forecast");
     const form = make("form", { class: "panel", "aria-label": "The task", onsubmit: (event) => { event.preventDefault(); write({ ...given(), kind: kind?.value ?? "" }, go); } },
       make("h2", {}, "What to predict, and for which groups"),
