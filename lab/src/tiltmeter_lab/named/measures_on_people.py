@@ -161,6 +161,6 @@ def tables(runs: Runs) -> dict[str, Any]:
     return {"Accuracy through filters, CIFAR-10": tm.results.page.Table(("filter", *GROUPS), rows)}
 
 
-def pictures(runs: Runs) -> dict[str, Any]:
+def pictures(_: Runs) -> dict[str, Any]:
     """None: one evaluation is a table."""
     return {}
