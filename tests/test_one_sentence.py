@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
+import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
@@ -162,3 +163,14 @@ def test_files_are_written_aside(tmp_path, monkeypatch):
         write(tmp_path / name)
         assert (tmp_path / name).read_bytes() != b"earlier"
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(writers)
+
+
+def test_rates_that_are_no_shares_are_not_infinite():
+    """A damaged or crafted file may hold such numbers: a hundred times them is infinite."""
+    recorder = Recorder(None, clock="step", origin=Origin("training"))
+    for step in range(3):
+        values = xr.DataArray([4e307, 0.2], dims="group", coords={"group": ["a", "b"]})
+        recorder.append(step, {"loss": values, "error": values})
+    text = str(tm.leaders(recorder.trajectory(), "error"))
+    assert "4e+307" in text
+    assert "inf" not in text

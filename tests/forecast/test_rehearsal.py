@@ -235,3 +235,21 @@ def test_bad_calls():
         tm.forecast(network(), *data(), RECIPE, keep="weights")
     with pytest.raises(TypeError, match="Found the class Rehearsal: call it"):
         tm.forecast(network(), *data(), RECIPE, method=Rehearsal)
+
+
+def test_two_held_out_points_name_no_leader():
+    """The same limit as for a run: a group of fewer than 20 held-out points is not judged."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(800, 3)).astype("float32")
+    y = (x[:, 0] > 0).astype(int)
+    group = np.where((np.arange(800) >= 700) | np.isin(np.arange(800), (398, 399)), "b", "a")
+    y = np.where(group == "b", 1 - y, y)
+    with pytest.warns(UserWarning, match="2"):
+        held_out = tm.GroupedData(x[:400], y[:400], group[:400])
+    recipe = tm.Recipe(lr=0.1, steps=40, batch=16, order=0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+    method = tm.methods.Rehearsal(copies=3)
+    ahead = tm.forecast(
+        model, tm.GroupedData(x[400:], y[400:], group[400:]), held_out, recipe, method=method, progress=False
+    )
+    assert tm.leaders(ahead).headline.pair is None
