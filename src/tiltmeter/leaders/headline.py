@@ -376,7 +376,18 @@ def _licence(judged: Leaders) -> str:
 
 
 def _reasons(judged: Leaders) -> str:
-    return " ".join(capital(f"{name} {why.removeprefix('it ')}.") for name, why in judged.reasons.items())
+    """Why nothing was judged; curves of one group with one reason in one sentence."""
+    alike: dict[tuple[str, str], list[str]] = {}
+    for name, why in judged.reasons.items():
+        curve, _, group = name.partition(" of ")
+        alike.setdefault((group, why.removeprefix("it is ")), []).append(term(curve))
+    sentences = []
+    for (group, why), curves in alike.items():
+        several = len(curves) > 1
+        names = f"{', '.join(curves[:-1])} and {curves[-1]}" if several else curves[0]
+        whose = f" of {group}" if group else ""
+        sentences.append(capital(f"{names}{whose} {'are' if several else 'is'} {why}."))
+    return " ".join(sentences)
 
 
 def at(clock: str, time: float) -> str:
