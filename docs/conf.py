@@ -10,7 +10,16 @@ from tiltmeter import __version__
 project = "tiltmeter"
 author = copyright = "The tiltmeter authors"
 release = version = __version__
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "mathml", "explorable", "api_page", "trees"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.napoleon",
+    "mathml",
+    "explorable",
+    "api_page",
+    "trees",
+    "glossary_tips",
+]
 myst_enable_extensions = ["dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "ext", "_templates"]
@@ -19,6 +28,7 @@ html_theme = "furo"
 html_title = f"tiltmeter {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["copy.js"]
 html_search_scorer = str(Path(__file__).parent / "ext" / "search_order.js")
 html_theme_options = {
     "announcement": "Start, Tutorials, How-to, Understand, API, Evidence"

@@ -49,9 +49,14 @@ def test_the_site_builds_without_warnings_and_fetches_nothing(tmp_path):
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    pages = sorted([*tmp_path.glob("*.html"), *tmp_path.glob("start/*.html"), *tmp_path.glob("tutorials/*.html")])
+    parts = ("*.html", "start/*.html", "tutorials/*.html", "howto/*.html")
+    pages = sorted(page for part in parts for page in tmp_path.glob(part))
     assert {page.stem for page in DOCS.glob("*.md")} <= {page.stem for page in pages}
     for page in pages:
         text = page.read_text(encoding="utf-8")
         assert not re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="https?://', text), page.name
+    assert all(
+        (tmp_path / name).read_text(encoding="utf-8").count("copy.js") == 1
+        for name in ("probe.html", "howto/cite.html")
+    )
     assert "<math" in (tmp_path / "theory.html").read_text(encoding="utf-8")

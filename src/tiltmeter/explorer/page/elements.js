@@ -26,9 +26,10 @@ export function svg(tag, attributes = {}, ...children) {
   return element;
 }
 
+// The words of docs/glossary.md; a test compares them.
 const MEANINGS = {
   group: "A part of the data whose members the model may treat differently, such as two kinds of people.",
-  loss: "Half the squared error, averaged over a group. Lower is better.",
+  loss: "What training makes small, averaged over a group; in the theory half the squared error. Lower is better.",
   leader: "The group that is better off at a moment of training: the one with the lower loss.",
   crossing: "A moment at which the lead passes from one group to the other.",
   phase: "The stretch of training between two crossings.",
@@ -41,7 +42,7 @@ const MEANINGS = {
   "loss weight": "How many times as much an example of this group counts in training.",
   "stability limit": "The learning rate at and above which training diverges.",
   band: "Limits that hold at all evaluations together, at the error rate that is written beside them.",
-  look: "One moment at which the model was measured.",
+  evaluation: "One moment of training at which all curves were measured.",
   promise: "From when on a forecast gives limits for the gaps between groups, within which nine of ten trainings stay.",
   cell: "One combination of settings and seed of a study: one run.",
   "share of variance": "How much of the differences between the runs of a study goes with one setting, with a pair of settings, or with chance.",

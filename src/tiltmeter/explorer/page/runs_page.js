@@ -313,7 +313,7 @@ export function runsPage(main, query, start) {
   table.tools.append(make("span", {}, follow, make("label", { for: "follow" }, " follow the latest")));
   main.replaceChildren(
     make("h1", {}, "Runs"),
-    make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is shown, by ", term("band", "bands"), " that hold at all ", term("look", "evaluations"), " together."),
+    make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is clear, by ", term("band", "bands"), " that hold at all ", term("evaluation", "evaluations"), " together."),
     make("div", { class: "columns even" }, table.element,
       make("div", { class: "shown" }, why, parts[0],
         make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), pairs, gapPlace), parts[1], compared,
