@@ -25,7 +25,7 @@ def german(tmp_path, monkeypatch):
 def test_list(run):
     code, out, _ = run("data", "list")
     assert code == 0
-    assert out.startswith("1 of 8 data sets are in ")
+    assert out.startswith("1 of 10 data sets are in ")
     code, out, _ = run("data", "list", "--json")
     sets = {one["name"]: one for one in json.loads(out)["sets"]}
     assert [name for name, one in sets.items() if one["present"]] == ["german"]

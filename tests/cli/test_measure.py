@@ -95,7 +95,7 @@ def test_bad_input_ends_with_one_sentence(run, in_a_folder, argv, sentence):
         ("effective-rank", 'of = "gram"', "[measure]: `of` is an object of Python, which a file cannot hold."),
         ("frequency-error", "target = 3", "[measure]: `target` is an object of Python, which a file cannot hold."),
         ("randomised", "features = {left = [99]}", "Set 'left' should list coordinates from 0 to 63. Found [99]."),
-        ("sharpness", "mass = 1", "unknown key 'mass'. There are: count, iterations, probes, seed."),
+        ("sharpness", "mass = 1", "unknown key 'mass'. There are: count, iterations, probes, smallest, seed."),
         ("early-alignment", "_known = {}", "unknown key '_known'"),
     ],
 )

@@ -57,7 +57,7 @@ class AggregatorBias:
         losses, parameters = point_losses(seen), trained(seen.module)
         chosen = np.unique(np.linspace(0, len(data) - 1, min(self.points, len(data))).round().astype(np.int64))
         rows = torch.stack([gradient(losses, parameters, torch.as_tensor([place]), 1) for place in chosen]).cpu()
-        each, codes = rows.double().numpy(), data.codes[chosen]
+        each, codes = rows.double().cpu().numpy(), data.codes[chosen]
         random = np.random.default_rng(self.seed).permutation(codes)
         coords = {"aggregator": np.array(AGGREGATORS, dtype=object), "group": data.group_labels}
         found = {}
