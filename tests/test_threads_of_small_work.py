@@ -2,10 +2,12 @@
 
 import os
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import tiltmeter as tm
 from tiltmeter import threads
 
 
@@ -47,3 +49,19 @@ def test_what_is_small():
     assert threads.small_steps(nn.Linear(100, 100), 64)
     assert not threads.small_steps(nn.Linear(1000, 1000), 64)
     assert not threads.small_steps(nn.Conv2d(32, 64, 3), 64)
+
+
+def test_small_trainings_are_the_same_on_any_number_of_cores(several):
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(400, 20)).astype("float32")
+    data = tm.GroupedData(x, (x[:, 0] > 0).astype(int), rng.choice(["a", "b"], 400)).split(0.5)
+
+    def weights(cores):
+        several.setattr(os, "cpu_count", lambda: cores)
+        torch.set_num_threads(cores)
+        torch.manual_seed(0)
+        model = nn.Sequential(nn.Linear(20, 64), nn.ReLU(), nn.Linear(64, 1))
+        tm.train(model, *data, tm.Recipe(lr=0.1, steps=30, batch=64))
+        return torch.cat([one.flatten() for one in model.parameters()])
+
+    assert torch.equal(weights(1), weights(3))
