@@ -221,7 +221,9 @@ def test_work_is_cancelled_in_the_browser_and_goes_on_after_it(served, open_page
     found.wait_for_function("() => document.querySelector('#job').textContent.includes('cancelled')")
     entry.get_by_role("button", name="Run quick").click()
     found.wait_for_function("() => document.querySelector('#job').textContent === 'learning-rates: done'")
-    found.get_by_label("state").select_option("nothing contradicted")  # what is chosen stays while the list is read again
+    found.get_by_label("state").select_option(
+        "nothing contradicted"
+    )  # what is chosen stays while the list is read again
     found.wait_for_function("() => document.querySelectorAll('#verdicts > details').length === 1")
     assert found.get_by_label("state").input_value() == "nothing contradicted"
     found.close()

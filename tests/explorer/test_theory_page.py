@@ -37,7 +37,8 @@ def test_the_theory_page_whole(explorer, open_page):
     page.get_by_role("button", name="three phases").click()
     assert (
         sentence(page)
-        == "+ leads until t = 1.128 (shift and label imbalance), then − until t = 11.88 (larger variance), then group + (more data)."
+        == "Group + has the lower loss until t = 1.128 (shift and label imbalance), then group − until t = 11.88 "
+        "(larger variance), then group + (more data)."
     )
     assert page.get_by_role("list", name="Phases").get_by_role("listitem").count() == 3
     assert page.locator("#said").get_attribute("aria-live") == "polite"
@@ -70,7 +71,9 @@ def test_the_map_follows_clicks_and_arrow_keys(explorer, open_page):
     canvas.scroll_into_view_if_needed()
     box = canvas.bounding_box()
     page.mouse.click(box["x"] + 0.1 * box["width"], box["y"] + 0.1 * box["height"])
-    page.wait_for_function("() => document.querySelector('#why').textContent.startsWith('− leads throughout')")
+    page.wait_for_function(
+        "() => document.querySelector('#why').textContent.startsWith('Group − has the lower loss throughout')"
+    )
     canvas.focus()
     label = canvas.get_attribute("aria-label")
     page.keyboard.press("ArrowRight")
@@ -99,7 +102,7 @@ def test_a_saved_lesson_works_from_a_disk_without_any_request(explorer, open_pag
     page = open_page(file.as_uri())
     page.on("request", lambda request: explorer_requests.append(request.url))
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
-    assert re.search(r"leads", sentence(page))
+    assert re.search(r"lower loss", sentence(page))
     assert page.get_by_role("slider", name="Share of +", exact=True).get_attribute("aria-valuetext") == "0.7"
     page.wait_for_selector("#stopping tbody tr")
     page.get_by_role("button", name="three phases").click()
@@ -110,7 +113,7 @@ def test_a_saved_lesson_works_from_a_disk_without_any_request(explorer, open_pag
 @pytest.mark.slow
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (1280, "dark"), (380, "light")])
 def test_nothing_is_wider_than_the_window(explorer, open_page, width, scheme):
-    page = open_page(explorer.address, width=width, color_scheme=scheme)
+    page = open_page(explorer.address + "#theory", width=width, color_scheme=scheme)
     page.wait_for_selector("#chart-loss svg .mark-line path[d^=M]", state="attached")
     assert page.evaluate("() => document.documentElement.scrollWidth <= window.innerWidth")
     for part in ("form", ".shown", ".more"):
