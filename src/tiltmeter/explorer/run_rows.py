@@ -61,6 +61,22 @@ def address_of(name: bytes) -> str:
     return text if _PLAIN.fullmatch(text) else f"~{hashlib.blake2b(name, digest_size=8).hexdigest()}"
 
 
+def files_below(folder: Path, endings: tuple[str, ...], largest: int, depth: int = DEPTH) -> Iterator[Path]:
+    """Regular files of these kinds that are not too large; no links, nothing hidden, and nothing inside of runs."""
+    try:
+        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
+    except OSError:
+        return
+    if any(entry.name == RUN for entry in entries):
+        return
+    for entry in entries:
+        if entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(endings):
+            if not entry.name.startswith(".") and entry.stat().st_size <= largest:
+                yield Path(entry.path)
+        elif depth and entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
+            yield from files_below(Path(entry.path), endings, largest, depth - 1)
+
+
 def refusal(root: Path, run: Path) -> str | None:
     """Why a run is not read: files that are links out of the folder, or larger than the explorer reads."""
     root = root.resolve()

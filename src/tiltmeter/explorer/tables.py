@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
 from tiltmeter.data.any_frame import any_frame
 from tiltmeter.data.training_file import TableTask, missing_values, table_task, training_file
-from tiltmeter.explorer.run_rows import DEPTH, address_of
+from tiltmeter.explorer.run_rows import address_of, files_below
 from tiltmeter.explorer.settings import LARGEST_TABLE
-from tiltmeter.record.directory.small_files import RUN
 from tiltmeter.shown_text import visible
 
 ENDINGS = (".csv", ".parquet", ".feather")
@@ -109,26 +107,8 @@ def _table(root: str, table: str) -> Path:
 
 def _tables(root: Path) -> dict[str, Path]:
     found = {}
-    for path in _files(root, DEPTH):
+    for path in files_below(root, ENDINGS, LARGEST_TABLE):
         found[address_of(os.fsencode(path.relative_to(root).as_posix()))] = path
         if len(found) == MOST:
             break
     return found
-
-
-def _files(folder: Path, depth: int) -> Iterator[Path]:
-    """Regular files only, links not followed, and nothing inside of runs."""
-    try:
-        entries = sorted(os.scandir(folder), key=lambda one: one.name)
-    except OSError:
-        return
-    if any(entry.name == RUN for entry in entries):
-        return
-    for entry in entries:
-        if entry.name.startswith("."):
-            continue
-        if entry.is_file(follow_symlinks=False) and entry.name.lower().endswith(ENDINGS):
-            if entry.stat().st_size <= LARGEST_TABLE:
-                yield Path(entry.path)
-        elif depth and entry.is_dir(follow_symlinks=False):
-            yield from _files(Path(entry.path), depth - 1)

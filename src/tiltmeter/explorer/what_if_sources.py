@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tiltmeter.explorer.experiment import Experiment
-from tiltmeter.explorer.run_rows import DEPTH, address_of, is_inside, run_folder
+from tiltmeter.explorer.run_rows import DEPTH, address_of, files_below, is_inside, run_folder
 from tiltmeter.explorer.tangent_experiment import TangentExperiment, tangent_experiment
 from tiltmeter.forecast.kernel.tangent_files import POINTS
 from tiltmeter.forecast.kernel.tangent_files import TANGENT as MARK
@@ -127,7 +127,7 @@ def _kept(root: str, source: str, path: Path, make: Callable[[], Any]) -> Experi
 def training_files(root: Path) -> dict[str, Path]:
     """The TOML files below the folder that have a [training] table, by their names in addresses."""
     found = {}
-    for path in _toml_files(root, DEPTH):
+    for path in files_below(root, (".toml",), LARGEST_FILE):
         try:
             tables = tomllib.loads(path.read_text(encoding="utf-8"))
         except (OSError, ValueError, RecursionError):
@@ -135,21 +135,6 @@ def training_files(root: Path) -> dict[str, Path]:
         if isinstance(tables.get("training"), dict):
             found[address_of(os.fsencode(path.relative_to(root).as_posix()))] = path
     return found
-
-
-def _toml_files(folder: Path, depth: int) -> Iterator[Path]:
-    try:
-        entries = sorted(os.scandir(folder), key=lambda one: one.name)
-    except OSError:
-        return
-    if any(entry.name == RUN for entry in entries):
-        return
-    for entry in entries:
-        if entry.is_file(follow_symlinks=False) and entry.name.endswith(".toml"):
-            if entry.stat().st_size <= LARGEST_FILE:
-                yield Path(entry.path)
-        elif depth and entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-            yield from _toml_files(Path(entry.path), depth - 1)
 
 
 def _newest(root: Path) -> list[tuple[str, Path]]:
