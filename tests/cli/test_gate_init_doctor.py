@@ -45,7 +45,7 @@ class TestGate:
         code, out, _ = run("gate", "one", "--curve", "tpr", "--gap", "0.05")
         assert code == 1
         assert out.startswith(
-            "Gap: the true positive rate differs by more than 0.05 at step 10: a is lower than b by 0.2 (0.17 to 0.23)."
+            "Gap: the true positive rate differs by more than 0.05 at step 10: that of a is lower than that of b by 0.2 (0.17 to 0.23)."
         )
 
     def test_what_the_points_cannot_tell_is_an_answer_of_its_own(self, run):

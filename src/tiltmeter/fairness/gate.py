@@ -56,7 +56,7 @@ class Gap:
         lower, higher = map(group_name, self.pair if self.gap < 0 else self.pair[::-1])
         low, high = (f"{size:.2g}" for size in sorted((abs(self.low), abs(self.high))))
         limits = "" if low == high else f" ({low} to {high})"
-        return f"{lower} is lower than {higher} by {abs(self.gap):.2g}{limits}"
+        return f"that of {lower} is lower than that of {higher} by {abs(self.gap):.2g}{limits}"
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
     >>> from tiltmeter import predict
     >>> from tiltmeter.problem import cases
     >>> print(bias_gate(predict(*cases.centred_crossing(), curves=("loss",)), "loss", 0.05))
-    Gap: the loss differs by more than 0.05 at t = 200: + is lower than - by 0.21.
+    Gap: the loss differs by more than 0.05 at t = 200: that of + is lower than that of - by 0.21.
     Exact values.
 
     The test is that of `leaders` for the last evaluation alone, over all pairs together. It uses the points that a
