@@ -86,3 +86,26 @@ def test_other_names_and_bad_input():
         tm.fairness.levels(tm.predictions.run(table, label="label", group="sex"))
     with pytest.raises(ValueError, match="Levels need the points of a run"):
         tm.fairness.levels(tm.predict(*tm.problem.cases.three_phases()))
+
+
+def test_a_point_may_belong_to_several_groups():
+    """Columns of yes and no: a text may mention women, a religion, both or neither, and each group has its answer."""
+    rng = np.random.default_rng(0)
+    texts = pd.DataFrame({"women": rng.random(3000) < 0.3, "a religion": rng.random(3000) < 0.2})
+    texts["toxic"] = rng.integers(0, 2, 3000)
+    right = rng.random(3000) < np.where(texts["a religion"], 0.7, 0.95)
+    texts["score"] = np.where(right, texts.toxic, 1 - texts.toxic)
+    run = tm.predictions.run(texts, label="toxic", group=["women", "a religion"])
+    judged = tm.fairness.levels(run, "error").leaders
+    assert set(judged["women"].groups) == {"women", "not women"}
+    assert judged["women"].headline.leader == ""
+    assert judged["a religion"].headline.claim.startswith("Group a religion has the higher error")
+    assert dict(zip(*np.unique(texts["a religion"], return_counts=True), strict=True))[True] == int(
+        (judged["a religion"].trajectory.points["loss"]["group"] == "a religion").sum()
+    )
+
+
+def test_a_column_of_yes_and_no_that_nobody_named_keeps_its_values():
+    texts = {"label": [0, 1] * 40, "score": [0.2, 0.8] * 40}
+    run = tm.predictions.run(**texts, group=np.arange(80) < 40)
+    assert run["error"]["group"].values.tolist() == [False, True]

@@ -9,11 +9,12 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.measures.answers import _beside, _of_one, _of_several
-from tiltmeter.measures.point_loss import point_loss
-from tiltmeter.measures.task import Task
-from tiltmeter.modules.forward import scores
-from tiltmeter.training.update import Update
+from away import DEVICE as AWAY
+from away import AwayDevice
+from tiltmeter.interventions import INTERVENTIONS
+from tiltmeter.interventions.stored import intervention_named
+from tiltmeter.measures.catalogue import MEASURES, find
+from tiltmeter.measures.measure import example_of
 
 SOURCE = Path(tm.__file__).parent
 
@@ -77,34 +78,98 @@ def test_no_tensor_is_made_on_the_default_device_by_chance(room):
         assert bool(lines) == (name in ON_THE_PROCESSOR), f"{name}: {lines}"
 
 
-@pytest.mark.parametrize("more", [{}, {"clip": 1.0}, {"accumulate": 3}, {"weights": {"a": 2.0}}])
-@pytest.mark.parametrize("outputs", [1, 2])
-def test_steps_of_training_stay_on_the_device_of_the_model(more, outputs):
-    """Tensors of two devices in one operation would be an error."""
+def same(make, **tolerance):
+    """What is computed on the second device is what is computed on the processor."""
+    torch.manual_seed(0)
+    here = make("cpu")
+    torch.manual_seed(0)
+    with AwayDevice():
+        away = make(AWAY)
+    assert list(here) == list(away)
+    for name, values in here.items():
+        np.testing.assert_allclose(away[name].values, values.values, err_msg=name, **tolerance)
+
+
+def points(count=200, classes=2):
     rng = np.random.default_rng(0)
-    data = tm.GroupedData(rng.normal(size=(12, 6)), np.arange(12) % 2, np.where(np.arange(12) % 3, "a", "b"))
-    model = nn.Sequential(nn.Linear(6, 4), nn.ReLU(), nn.Linear(4, outputs)).to("meta")
-    loss = tm.Logistic() if outputs == 1 else tm.losses.CrossEntropy()
-    recipe = tm.Recipe(torch.optim.Adam, steps=2, batch=8, loss=loss, **more)
-    update = Update(model, data, recipe.make_optimiser(model.parameters()), recipe, None)
-    for step in range(2):
-        update(np.arange(8), step)
-    assert {parameter.grad.device.type for parameter in model.parameters()} == {"meta"}
+    x = rng.normal(size=(count, 6)).astype(np.float32)
+    y = np.digitize(x[:, 0], np.linspace(-1, 1, classes + 1)[1:-1])
+    return tm.GroupedData(x, y, np.where(np.arange(count) % 3, "a", "b"))
 
 
+def network(device, outputs=1, norm=True):
+    """`norm`: with batch normalisation and dropout."""
+    torch.manual_seed(0)
+    first = [nn.Linear(6, 32), *([nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(0.1)] if norm else [nn.Tanh()])]
+    return nn.Sequential(*first, nn.Linear(32, 32), nn.Tanh(), nn.Linear(32, outputs)).to(device)
+
+
+def test_the_second_device_refuses_what_a_gpu_refuses():
+    with AwayDevice():
+        model = network(AWAY)
+        with pytest.raises(RuntimeError, match="same device"):
+            model(torch.zeros(8, 6))
+        scores = model(torch.zeros(8, 6, device=AWAY))
+        with pytest.raises(RuntimeError, match="numpy"):
+            scores.detach().numpy()
+        assert scores.detach().cpu().numpy().shape == (8, 1)
+
+
+@pytest.mark.parametrize("more", [{}, {"clip": 1.0}, {"accumulate": 3}, {"weights": {"a": 2.0}}])
 @pytest.mark.parametrize("outputs", [1, 3])
-def test_what_a_probe_computes_stays_on_the_device_of_the_model(outputs):
-    """On the meta device, which has shapes and no values; fake CUDA tensors end a torch that has no CUDA."""
-    labels = (0.0, 1.0) if outputs == 1 else (0.0, 1.0, 2.0)
-    model = nn.Linear(6, outputs, device="meta")
-    x, y = torch.zeros(8, 6), torch.zeros(8, dtype=torch.float32 if outputs == 1 else torch.int64)
-    score = next(scores(model, x, None, 8))[1]
-    beside = _beside(y, score)
-    task = Task(outputs, labels, 0.0 if outputs == 1 else None, "sigmoid" if outputs == 1 else "softmax")
-    values = (_of_one if outputs == 1 else _of_several)(score, beside, task)
-    loss = point_loss(tm.Logistic() if outputs == 1 else tm.losses.CrossEntropy(), score, beside, labels)
-    values |= {"loss": loss.each(score, beside), "score": score, "labels": beside}
-    assert {value.device.type for value in values.values()} == {"meta"}
+def test_training_on_another_device_is_the_training_on_the_processor(more, outputs):
+    data = points(classes=max(2, outputs))
+    loss = tm.Logistic() if outputs == 1 else tm.losses.CrossEntropy()
+    recipe = tm.Recipe(torch.optim.Adam, steps=6, batch=16, loss=loss, **more)
+    same(
+        lambda device: tm.train(
+            network(device, outputs),
+            data,
+            data,
+            recipe,
+        ),
+        rtol=1e-6,
+        atol=1e-6,
+    )
+
+
+@pytest.mark.parametrize("name", list(MEASURES))
+def test_every_measure_is_the_same_on_another_device(name):
+    def measured(device):
+        measure, model, data = example_of(find(name))
+        return tm.measure(measure, model.to(device), data)
+
+    same(measured, rtol=1e-5, atol=1e-6)
+
+
+# The stand-in has no values for a list that is an index (`x[:, [1, 2]]`), which AttributionPrior has.
+@pytest.mark.parametrize("name", [name for name in INTERVENTIONS if name != "AttributionPrior"])
+def test_every_intervention_is_the_same_on_another_device(name):
+    given = {
+        "PullSchedule": lambda: tm.interventions.PullSchedule({"a": 0.5, "b": 0.5}),
+        "DualAscent": lambda: tm.interventions.DualAscent({"a": float("inf"), "b": 0.3}, 0.5),
+        "ProductOfExperts": lambda: tm.interventions.ProductOfExperts(steps=5),
+        "Fish": lambda: tm.interventions.Fish(0.2),
+    }
+    chosen = given.get(name, intervention_named(name))()
+    recipe = tm.Recipe(lr=0.1, steps=6, batch=16, loss=tm.Logistic(), interventions=(chosen,))
+    data = points()
+    more = {"validation": points(100)} if chosen.needs == "validation groups" else {}
+    same(lambda device: tm.train(network(device, norm=False), data, data, recipe, **more), rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "method",
+    [tm.methods.Rehearsal(copies=2), tm.methods.Twin(), tm.methods.Kernel()],
+    ids=["rehearsal", "twin", "kernel"],
+)
+def test_every_forecast_is_the_same_on_another_device(method):
+    data, recipe = points(), tm.Recipe(lr=0.1, steps=20, batch=16, loss=tm.Logistic())
+
+    def ahead(device):
+        return tm.forecast(network(device, norm=False), data, data, recipe, method=method, progress=False)
+
+    same(ahead, rtol=1e-5, atol=1e-6)
 
 
 @pytest.mark.cuda

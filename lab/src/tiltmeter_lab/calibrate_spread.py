@@ -34,7 +34,9 @@ def distances(number: int) -> dict[str, Any]:
     task = draw_task(number)
     train, held_out = task.points()
     inputs = int(np.asarray(train.x).shape[1])
-    runs = [tm.train(task.model(inputs), train, held_out, task.recipe(200 + k), watch=watch()) for k in range(TRAININGS)]
+    runs = [
+        tm.train(task.model(inputs), train, held_out, task.recipe(200 + k), watch=watch()) for k in range(TRAININGS)
+    ]
     rng = np.random.default_rng([STREAM, number, 2])
     row: dict[str, Any] = {"number": number, "kind": task.kind}
     for curve in CURVES:

@@ -4,10 +4,9 @@ Tasks are drawn by their number before anything is trained, and none is dropped:
 random rules, so that no data set of the judging tasks is among them; nine kinds of networks; 100 to 10,000 held-out
 points of a group; two to four groups. Each task has one real training. Its largest distance from the forecast within a
 promise, in units of the scale of `tiltmeter.forecast.bands`, is the score of the task; the factor is the score that a
-new task exceeds with a probability of one in ten. Bands from the
-spread of five rehearsals are compared with further trainings of the same task; their number is the one with which nine
-of ten trainings lie inside. Rows are kept in the folder, so that the work can be interrupted. With --write, the table
-that the library ships is written.
+new task exceeds with a probability of one in ten. Rows are kept in the folder, so that the work can be interrupted.
+With --write, the table that the library ships is written; the spread of rehearsals has its own command,
+`calibrate_spread`.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ import torch
 from torch import Tensor, nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.bands import FACTORS, calibrated_scale, spread_limits
+from tiltmeter.forecast.bands import FACTORS, calibrated_scale
 
 #: Part of every seed of these tasks, their numbers, and the share of trainings that may leave a band.
 STREAM, NUMBERS, LEVEL = 41, range(2000, 2045), 0.1
@@ -43,8 +42,6 @@ PROMISES: dict[str, tuple[str, bool, float]] = {
 NOT_PROMISED = ("attention", "convolutions with batch normalisation")
 #: The order of the real training.
 ORDER = 77
-#: Trainings of a task that judge the spread of rehearsals, how many of them make a band, and how often they are drawn.
-TRAININGS, COPIES, DRAWS = 8, 5, 40
 
 
 class Residual(nn.Module):
@@ -192,28 +189,6 @@ def scores(task: Task) -> dict[str, float]:
     return found
 
 
-def spread_ratios(task: Task) -> list[float]:
-    """How far trainings lie from the band of five others, in half widths of the simulated band, loss and error."""
-    train, held_out = task.points()
-    watch = tm.Watch(when=tm.record.log_spaced(8), points=False)
-    runs = [tm.train(task.model(), train, held_out, task.recipe(ORDER + 1 + k), watch=watch) for k in range(TRAININGS)]
-    least = 1.0 / np.array([held_out.sizes[group] for group in runs[0]["loss"]["group"].values.tolist()], dtype=float)
-    ratios = []
-    rng = np.random.default_rng([STREAM, task.number, 2])
-    for curve in ("loss", "error"):
-        values = np.stack([run[curve].transpose("time", "group").values for run in runs])
-        pairs = list(combinations(range(values.shape[2]), 2))
-        gaps = np.stack([values[..., a] - values[..., b] for a, b in pairs], axis=2)
-        floor = 0.0 if curve == "loss" else np.array([least[a] ** 2 + least[b] ** 2 for a, b in pairs])
-        for _ in range(DRAWS):
-            order = rng.permutation(TRAININGS)
-            copies, other = gaps[order[:COPIES]], gaps[order[COPIES]]
-            half = spread_limits(copies, gaps.shape[1], values.shape[2], LEVEL, floor)
-            off = np.abs(other - copies.mean(0))
-            ratios.append(float(np.max(off[off > 0] / half[off > 0], initial=0.0)))
-    return ratios
-
-
 def distance(ahead: tm.Trajectory, run: tm.Trajectory, first: float) -> float:
     """The largest over pairs of groups and evaluations from `first` on, in the loss and in the error."""
     largest = 0.0
@@ -246,7 +221,7 @@ def table(rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "beforehand, by python -m tiltmeter_lab.calibrate_twins",
         "level": LEVEL,
         "factors": {name: round(factor([row["scores"][name] for row in rows]), 2) for name in PROMISES},
-        "spread": round(float(np.quantile([ratio for row in rows for ratio in row["spread"]], 1.0 - LEVEL)), 2),
+        "spread": json.loads(FACTORS.read_text(encoding="utf-8"))["spread"],
         "not promised": list(NOT_PROMISED),
     }
 
@@ -258,7 +233,7 @@ def calibrate(folder: Path, numbers: Sequence[int] = NUMBERS, steps: int | None 
         place = folder / f"{number}.json"
         if not place.exists():
             task = draw_task(number) if steps is None else replace(draw_task(number), steps=steps, held_out=100)
-            row = {"number": number, "kind": task.kind, "scores": scores(task), "spread": spread_ratios(task)}
+            row = {"number": number, "kind": task.kind, "scores": scores(task)}
             place.write_text(json.dumps(row), encoding="utf-8")
         yield json.loads(place.read_text(encoding="utf-8"))
 

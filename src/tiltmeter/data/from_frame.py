@@ -200,8 +200,16 @@ def _group_columns(table: Any, group: Any) -> list[Any]:
 
 
 def _members(table: Any, names: Sequence[Any]) -> list[Any]:
-    """The group of every row; None where a column of it is missing."""
-    columns = [table[name].tolist() for name in names]
+    """The group of every row; None where a column of it is missing.
+
+    A column of yes and no says who belongs to a group, which has the name of the column.
+    """
+    columns = [
+        table[name].map({True: str(name), False: f"not {name}"}).tolist()
+        if str(table[name].dtype) in ("bool", "boolean")
+        else table[name].tolist()
+        for name in names
+    ]
     gaps = table[list(names)].isna().any(axis=1).tolist()
     rows = columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
     if not any(gaps):

@@ -39,7 +39,7 @@ LEVEL = 0.1
 MOVED = 0.1
 #: Correlation of neighbouring evaluations, and how many runs are simulated.
 CORRELATION, DRAWS = 0.5, 4000
-#: The calibrated factors, written by `python -m tiltmeter_lab.calibrate_twins`.
+#: The calibrated factors, written by `python -m tiltmeter_lab.calibrate_twins` and `calibrate_spread`.
 FACTORS = Path(__file__).with_name("twin_factors.json")
 
 #: How a band is found: from the spread of copies, by a calibrated factor, or not at all, because copy and run are one.
@@ -159,7 +159,9 @@ def _limits(name: str, runs: Trajectory, promise: Promise, first: float) -> dict
         half = np.zeros(gaps.shape[1:])
     elif promise.kind == "spread":
         floor = _one_decision(runs, name, groups)
-        half = calibrated()["spread"] * spread_limits(gaps, int(inside.sum()), len(groups), promise.level, floor)
+        half = calibrated()["spread"]["factor"] * spread_limits(
+            gaps, int(inside.sum()), len(groups), promise.level, floor
+        )
     else:
         half = promise.factor * calibrated_scale(gaps.mean(0), _errors(runs, name, len(times), len(groups)))
     half = np.where(inside[:, None], half, np.nan)

@@ -67,7 +67,9 @@ def named_table(
         if _is_name(value, table):
             column(table, value, what)
             return value  # type: ignore[no-any-return]
-        columns[what] = _array(value, what)
+        array = _array(value, what)
+        # Nobody named this column: yes and no stay what its groups are called.
+        columns[what] = array.astype(object) if what == "group" and array.dtype == bool else array
         return what
 
     def names_of(value: Any, what: str) -> tuple[Hashable, ...]:

@@ -63,12 +63,17 @@ class EvaluationCost:
     >>> cost.add(2.0)
     >>> print(cost)
     One evaluation is a forward pass over 50,000 points: 2 s. 5,000 of them would resolve a difference of 2.9 points.
+
+    With `steps`, the length of the training, it says what all evaluations will take that `when` plans.
     """
 
-    def __init__(self, points: int, sizes: tuple[int, ...]) -> None:
-        self.points, self._sizes = points, sizes
+    def __init__(
+        self, points: int, sizes: tuple[int, ...], when: When | None = None, steps: int | None = None
+    ) -> None:
+        self.points, self._sizes, self._steps = points, sizes, steps
+        self.planned = None if when is None or steps is None else len({*when.steps(steps), steps})
         self.evaluations, self.seconds, self._began, self._told = 0, 0.0, None, False
-        self._first = 0.0
+        self._first, self._step = 0.0, 0
 
     _began: float | None
 
@@ -88,8 +93,9 @@ class EvaluationCost:
             return True
         return self.seconds + self.seconds / self.evaluations - self._first <= budget * self.training
 
-    def add(self, seconds: float, quiet: bool = False) -> None:
-        """One evaluation took so long; said once if all of them take as long as the training, and long enough."""
+    def add(self, seconds: float, quiet: bool = False, step: int = 0) -> None:
+        """The evaluation at this step took so long; said once if all take as long as the training, and long enough."""
+        self._step = step
         self._first = self._first if self.evaluations else seconds  # the first includes what is done once
         self.evaluations, self.seconds = self.evaluations + 1, self.seconds + seconds
         if not quiet and not self._told and self.evaluations > 2 and self.seconds > max(NOTICEABLE, self.training):
@@ -100,7 +106,10 @@ class EvaluationCost:
         if not self.evaluations:
             return f"One evaluation is a forward pass over {self.points:,} points."
         text = f"One evaluation is a forward pass over {self.points:,} points: {self.seconds / self.evaluations:.2g} s."
-        if self.training > 0:
+        if self.planned is not None and self._steps and self._step and self.training > 0:
+            share = self.planned * self.seconds / self.evaluations / (self.training * self._steps / self._step)
+            text += f" {self.planned} are planned: {share:.2g} x the time of the training itself."
+        elif self.training > 0:
             share = self.seconds / self.training
             text += f" The {self.evaluations} so far took {share:.2g} x the time of the training itself."
         if self.points > 2 * FEWER and len(self._sizes) > 1:
@@ -143,8 +152,9 @@ class Probe:
     `budget=0.1` keeps evaluations to a tenth of the training's own time. If one of all points takes longer than a
     second, they look at a random part of every group, always the same: as many points as a second pays for, and at
     least 5,000. And evaluations that `when` chooses are left out while they would exceed the budget; the first and the
-    last are always taken. Both depend on the speed of the machine. `print(probe.cost)` says what evaluations take; it
-    is said once by itself where they take as long as the training.
+    last are always taken. Both depend on the speed of the machine. `print(probe.cost)` says what evaluations take, and
+    with `settings={"steps": 20000}` what all that are planned will; it is said once by itself where they take as long
+    as the training.
 
     The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
@@ -172,7 +182,7 @@ class Probe:
         if budget is not None and (isinstance(budget, bool) or not 0 < budget < math.inf):
             raise ValueError(f"`budget` should be a positive share of the training's time. Found budget = {budget!r}.")
         self.strict, self._failures = strict, list[FailedEvaluation]()
-        self.cost, self._budget = EvaluationCost(len(held_out), tuple(held_out.sizes.values())), budget
+        self._budget = budget
         self.model, self.when = bare(model), checked_watch(watch, sharded=True).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         refuse_sharded(self.model)
@@ -191,7 +201,9 @@ class Probe:
                     share = _affordable_share(self.model, held_out, loss, watch, chunk)
             held_out = held_out if share == 1 else held_out.split(held_out=share)[1]
             settings = {**dict(settings or {}), "share_of_points": share}
-            self.cost = EvaluationCost(len(held_out), tuple(held_out.sizes.values()))
+        steps = (settings or {}).get("steps")
+        known = steps if isinstance(steps, int) and steps > 0 else None
+        self.cost = EvaluationCost(len(held_out), tuple(held_out.sizes.values()), self.when, known)
         with untouched(self.model):
             self._answers = Answers(self.model, held_out, loss, watch.decide, watch.read, chunk, keep, whole)
         held_out = whole or held_out
@@ -299,7 +311,7 @@ class Probe:
         self._seen = versions(self.model)
         self._slow.check(time.monotonic() - start)
         # `train` and whoever debugs are strict, and choose the evaluations themselves.
-        self.cost.add(time.monotonic() - start, quiet=self.strict)
+        self.cost.add(time.monotonic() - start, quiet=self.strict, step=step)
         if not self.diverged and not _finite(readings):
             self.diverged = True
             self._recorder.diverged(float(step))

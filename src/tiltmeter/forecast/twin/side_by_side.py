@@ -165,7 +165,7 @@ def recipe_block(recipe: AskedRecipe, train: GroupedData, shifts: Sequence[Shift
 def _tried_loss(train: GroupedData, network: Shifted, answers: Answers) -> PointLoss:
     """The loss of each point to train on, tried on the first few of them."""
     y: Tensor = train.tensors()[1][:8]
-    scores = network(torch.arange(len(y))[:, None])
+    scores = network(torch.arange(len(y), device=next(network.parameters()).device)[:, None])
     one = answers.task.outputs == 1
     trial = scores[:, 0] if one and scores.ndim == 2 else scores
     return point_loss(answers.given, trial, y.float() if one else y.long(), [float(label) for label in train.labels])

@@ -177,11 +177,12 @@ class Points:
         self.fresh = fresh
 
     def at(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
-        """The points at these places, which are all of one kind, and what is added there."""
+        """The points at these places, which are all of one kind, and what is added there, where the places are."""
+        device, places = places.device, places.to(self.train.device)
         first = bool(places[0] < self.count)
         # Of one row after another, this takes a fraction of the time of x[places].
         x = self.train.index_select(0, places) if first else self.held_out.index_select(0, places - self.count)
-        return x, None if self.added is None else self.added.index_select(0, places)
+        return x.to(device), None if self.added is None else self.added.index_select(0, places).to(device)
 
 
 class Shifted(nn.Module):
@@ -213,8 +214,11 @@ class Shifted(nn.Module):
 
     def _settled(self, added: Tensor, places: Tensor) -> Tensor:
         """What is added while the statistics of batch normalisation still settle."""
-        kept = 0.0 if self.points.fresh is None else unsettled(self, self._layer[0])
-        return added if not kept else kept * self.points.fresh[places] + (1.0 - kept) * added  # type: ignore[index]
+        kept = unsettled(self, self._layer[0])
+        if not kept or self.points.fresh is None:
+            return added
+        fresh = self.points.fresh[places.to(self.points.fresh.device)].to(added.device)
+        return kept * fresh + (1.0 - kept) * added
 
 
 def unsettled(module: nn.Module, layer: _BatchNorm | None) -> float:

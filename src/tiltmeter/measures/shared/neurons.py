@@ -132,6 +132,6 @@ def merged_distance(module: nn.Module, small: nn.Module, x: torch.Tensor) -> flo
     zero.
     """
     with torch.no_grad():
-        one, other = (net(x.to(next(net.parameters()).dtype)).reshape(-1).double() for net in (module, small))
+        one, other = (net(x.to(next(net.parameters()))).reshape(-1).double() for net in (module, small))
     difference, scale = (one - other).norm().item(), one.norm().item()
     return difference / scale if scale > 0 else float(difference > 0)

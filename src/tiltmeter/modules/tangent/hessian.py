@@ -70,7 +70,7 @@ def top_eigenpairs(
     values, inner = torch.linalg.eigh(tri[:done, :done])
     kept = min(count, done)
     order = torch.arange(done - 1, done - 1 - kept, -1)
-    vectors = basis[:done].T @ inner[:, order].to(start.dtype)
+    vectors = basis[:done].T @ inner[:, order].to(start)
     last = float(tri[done - 1, done]) if done <= steps else 0.0
     residuals = last * inner[done - 1, order].abs()
     missing = count - kept
