@@ -256,3 +256,13 @@ def test_a_high_cost_is_said_once(data, monkeypatch):
 def test_a_bad_budget_is_refused(data):
     with pytest.raises(ValueError, match=r"a positive share of the training's time\. Found budget = 0\."):
         tm.Probe(nn.Linear(WIDTH, 1), data, budget=0)
+
+
+def test_planned_evaluations_are_counted_where_the_length_is_known(data):
+    probe = tm.Probe(Slow(), data, tm.Watch(when=tm.record.every(10)), settings={"steps": 40})
+    probe(0)
+    for step in range(1, 11):
+        probe(step)
+    assert probe.cost.planned == 5
+    assert "5 are planned: " in str(probe.cost)
+    assert "planned" not in str(tm.Probe(Slow(), data).cost)
