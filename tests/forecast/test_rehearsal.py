@@ -212,8 +212,42 @@ def test_points_in_parts():
     np.testing.assert_array_equal(ahead["loss"], run["loss"])
     advice = tm.advise(model, *parts, recipe, {"balanced": tm.interventions.Balanced()}, progress=False)
     assert {row.name for row in advice.ranked} == {"plain", "balanced"}
-    with pytest.raises(ValueError, match="Found points in parts: Rehearsal takes them"):
-        tm.forecast(model, *parts, recipe, method=tm.methods.Twin())
+    advice = tm.advise(model, *parts, recipe, progress=False)
+    assert advice.unranked["SelecMix"].startswith("SelecMix makes batches of points that are one tensor.")
+
+
+@pytest.mark.parametrize("method", [tm.methods.Twin(share=0.5), tm.methods.Kernel(), "nowcast", "why"], ids=str)
+def test_points_in_parts_are_forecast_and_explained_like_points_of_one_array(method):
+    """Tokens and mask beside one array that holds both."""
+
+    class Bag(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table, self.inner, self.head = nn.Embedding(20, 32), nn.Linear(32, 32), nn.Linear(32, 1)
+
+        def forward(self, tokens, mask=None):
+            if mask is None:
+                tokens, mask = tokens[:, :5].long(), tokens[:, 5:]
+            return self.head(torch.relu(self.inner((self.table(tokens) * mask[..., None]).sum(1))))
+
+    rng = np.random.default_rng(0)
+    tokens, mask = rng.integers(0, 20, (200, 5)), rng.integers(0, 2, (200, 5)).astype(np.float32)
+    group = np.where(tokens[:, 1] > 9, "a", "b")
+    both = np.concatenate([tokens, mask], 1).astype(np.float32)
+    told = []
+    for x in ({"tokens": tokens, "mask": mask}, both):
+        points = tm.GroupedData(x, tokens[:, 0] % 2, group).split(0.4)
+        torch.manual_seed(0)
+        model, recipe = Bag(), tm.Recipe(lr=0.1, steps=10, batch=16, order=0)
+        if method == "why":
+            told.append(list(tm.tangent(model, *points).why(recipe, step=10).without.values()))
+        elif method == "nowcast":
+            optimiser = recipe.make_optimiser(model.parameters())
+            twin = tm.methods.Twin(share=0.5)
+            told.append(tm.nowcast(4, model, *points, recipe, optimiser=optimiser, method=twin)["loss"].values)
+        else:
+            told.append(tm.forecast(model, *points, recipe, method=method, progress=False)["loss"].values)
+    np.testing.assert_allclose(told[0], told[1], rtol=1e-4, atol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from torch import nn
 from torch.nn.parameter import is_lazy
 
 from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.nested import Nested, joined
 from tiltmeter.measures.task import task_of
+from tiltmeter.modules.forward import AtPlaces
 from tiltmeter.recipe.watch import checked_watch
 from tiltmeter.shown_text import warn_caller
 
@@ -57,6 +59,17 @@ def checked_data(train: Any, held_out: Any) -> tuple[GroupedData, GroupedData]:
         raise ValueError(f"`held_out` should have the labels of `train`, {named}. Found y = {strange[0]:g}.")
     check_labels_known(train, held_out)
     return train, held_out
+
+
+def in_one_array(
+    model: nn.Module, train: GroupedData, held_out: GroupedData
+) -> tuple[nn.Module, GroupedData, GroupedData]:
+    """Points in parts as the places of points, with a network that knows what is there; all else as it is."""
+    if not isinstance(train.x, Nested):
+        return model, train, held_out
+    points = joined([data.tensor_points()[0] for data in (train, held_out)])
+    first, second = (np.arange(len(data))[:, None] for data in (train, held_out))
+    return AtPlaces(model, points), train.with_points(first), held_out.with_points(len(train) + second)
 
 
 def checked_classes(data: GroupedData, outputs: int) -> None:

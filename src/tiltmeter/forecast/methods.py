@@ -158,12 +158,12 @@ class Twin:
     def refusal(self, task: ForecastTask) -> str | None:
         from tiltmeter.forecast.twin.forecasts_by_twins import twin_refusal
 
-        return twin_refusal(task, self)
+        return twin_refusal(task.in_one_array, self)
 
     def cost(self, task: ForecastTask) -> float:
         from tiltmeter.forecast.twin.forecasts_by_twins import twin_cost
 
-        return twin_cost(task, self)
+        return twin_cost(task.in_one_array, self)
 
     def promise(self, task: ForecastTask) -> Promise | None:
         from tiltmeter.forecast.twin.forecasts_by_twins import twin_promise
@@ -174,7 +174,7 @@ class Twin:
         from tiltmeter.forecast.result import finished
         from tiltmeter.forecast.twin.forecasts_by_twins import promised_twins
 
-        return finished(task, self, *promised_twins(task, self, means is None or means.progress))
+        return finished(task, self, *promised_twins(task.in_one_array, self, means is None or means.progress))
 
     def rest(self, task: ForecastTask, state: ResumeState) -> Trajectory:
         """The rest of a training from where it stands."""
@@ -184,7 +184,9 @@ class Twin:
 
         if self.share < 1.0 and (refused := self.refusal(task)) is not None:
             raise ValueError(refused)
-        runs, account = rest_by_copies(task, self.share, self.count, self.seed, state)
+        runs, account = rest_by_copies(
+            task.in_one_array if self.share < 1.0 else task, self.share, self.count, self.seed, state
+        )
         exact = task.order_known and not account["cut"]
         return finished(task, self, runs, rest_promise(task, self.count, exact), account)
 

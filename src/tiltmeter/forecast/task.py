@@ -15,9 +15,9 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from tiltmeter.data.grouped import GroupedData, check_labels_known
-from tiltmeter.data.nested import Nested, Streamed
+from tiltmeter.data.nested import Streamed
 from tiltmeter.forecast.curves import forecast_measures
-from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, say_held_out
+from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, in_one_array, say_held_out
 from tiltmeter.forecast.price import Price, price_of
 from tiltmeter.forecast.twin.cut import Cutter
 from tiltmeter.forecast.twin.representative import sample_of
@@ -66,10 +66,11 @@ class ForecastTask:
         """Whether the batches are those of one training, not any."""
         return self.recipe.order is not None
 
-    @property
-    def in_parts(self) -> bool:
-        """Whether the points are several arrays each, as tokens and masks."""
-        return isinstance(self.train.x, Nested)
+    @cached_property
+    def in_one_array(self) -> ForecastTask:
+        """The same task with places instead of points in parts, for methods that take points of one array."""
+        model, train, held_out = in_one_array(self.model, self.train, self.held_out)
+        return self if train is self.train else replace(self, model=model, train=train, held_out=held_out, make=None)
 
     @property
     def has_batch_normalisation(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 from collections.abc import Callable, Iterator
 from typing import Any, overload
@@ -83,6 +84,27 @@ def answer(model: nn.Module, x: Any) -> Any:
     except TypeError:
         return model(parts)
     return model(**parts) if isinstance(parts, dict) else model(*parts)
+
+
+class AtPlaces(nn.Module):
+    """A network of points in parts, asked by the places of points: whatever takes points of one array takes it so.
+
+    >>> sums = AtPlaces(nn.Bilinear(2, 3, 1), Nested((torch.ones(4, 2), torch.ones(4, 3))))
+    >>> sums(torch.tensor([[0], [3]])).shape
+    torch.Size([2, 1])
+    """
+
+    def __init__(self, model: nn.Module, points: Nested) -> None:
+        super().__init__()
+        self.model, self._points = model, points
+
+    def forward(self, places: Tensor) -> Any:
+        at = places[..., 0]
+        return answer(self.model, like_weights(self.model, self._points.each(lambda part: part[at.to(part.device)])))
+
+    def __deepcopy__(self, known: dict[int, Any]) -> AtPlaces:
+        """The points are not copied: a network is copied often, and they may be large."""
+        return AtPlaces(copy.deepcopy(self.model, known), self._points).train(self.training)
 
 
 @overload

@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData, check_labels_known
+from tiltmeter.data.nested import Nested
 from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.interventions.kinds import ModelIntervention
 from tiltmeter.interventions.shared.by_group import GroupScores
@@ -86,6 +87,10 @@ def check_training(
     check_group_answers(laws.model, validation, held_out)
     check_groups_in_batches(laws.steering, train, lowered_recipe(recipe, train))
     lowered_recipe(recipe, train).batches(train)
+    if laws.batch and isinstance(train.x, Nested):
+        raise TypeError(
+            f"{type(laws.batch[0]).__name__} makes batches of points that are one tensor. Found points in parts."
+        )
     if recipe.interventions:
         laws.check_loss(first_answers(model, held_out, recipe, watch).loss)
 

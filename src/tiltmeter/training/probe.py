@@ -67,9 +67,7 @@ class EvaluationCost:
     With `steps`, the length of the training, it says what all evaluations will take that `when` plans.
     """
 
-    def __init__(
-        self, points: int, sizes: tuple[int, ...], when: When | None = None, steps: int | None = None
-    ) -> None:
+    def __init__(self, points: int, sizes: tuple[int, ...], when: When | None = None, steps: int | None = None) -> None:
         self.points, self._sizes, self._steps = points, sizes, steps
         self.planned = None if when is None or steps is None else len({*when.steps(steps), steps})
         self.evaluations, self.seconds, self._began, self._told = 0, 0.0, None, False

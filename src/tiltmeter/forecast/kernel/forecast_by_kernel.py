@@ -48,8 +48,6 @@ def forecast_by_kernel(task: ForecastTask, method: Kernel, progress: bool = True
 
 def kernel_refusal(task: ForecastTask) -> str | None:
     """Why the kernel cannot forecast this training; None if it can."""
-    if task.in_parts:
-        return "A kernel is of points in one array. Found points in parts: Rehearsal takes them."
     try:
         check_statistics(task.model)
         check_before_work(task.recipe, task.train)

@@ -17,6 +17,7 @@ from tiltmeter.forecast.inputs import (
     checked_kernel,
     checked_model,
     checked_sample,
+    in_one_array,
     outputs_of,
     say_held_out,
 )
@@ -72,7 +73,7 @@ def tangent(
     model = bare(checked_model(model))
     check_statistics(model)
     set_aside = held_out is None
-    train, held_out = checked_data(train, held_out)
+    model, train, held_out = in_one_array(model, *checked_data(train, held_out))
     checked_sample(sample, seed)
     places, stands_for = sampled(train, sample, seed)
     part = train.take(places)

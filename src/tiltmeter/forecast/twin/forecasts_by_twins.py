@@ -192,8 +192,6 @@ def promised_twins(
 
 def twin_refusal(task: ForecastTask, method: Twin) -> str | None:
     """Why twins cannot foretell this training; None if they can."""
-    if task.in_parts:
-        return "A twin is cut from a network that takes one array. Found points in parts: Rehearsal takes them."
     try:
         refuse_run_as(task.recipe, "A twin")
         check_statistics(task.model)
