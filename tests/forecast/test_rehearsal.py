@@ -1,6 +1,8 @@
 """Rehearsals: the run itself where its batches are known, the same by any means, and nothing of the user's touched."""
 
 import copy
+import os
+import signal
 from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from functools import partial
 from multiprocessing import get_context
@@ -72,6 +74,41 @@ def test_dask_workers_give_the_same_to_the_bit():
         distributed.Client(cluster) as client,
     ):
         beside = tm.forecast(network(), *data(), RECIPE, method=Rehearsal(copies=3), executor=client, progress=False)
+    same(alone, beside)
+
+
+class Deadly(nn.Module):
+    """A network in whose training the process is killed, once: the file is there until then."""
+
+    def __init__(self, danger):
+        super().__init__()
+        self.network, self.danger, self.steps = network(), str(danger), 0
+
+    def forward(self, x):
+        self.steps += self.training
+        if self.steps == 20:
+            try:
+                os.remove(self.danger)
+            except FileNotFoundError:
+                pass
+            else:
+                os.kill(os.getpid(), signal.SIGKILL)
+        return self.network(x)
+
+
+@pytest.mark.slow
+def test_a_killed_dask_worker_changes_nothing(tmp_path):
+    distributed = pytest.importorskip("distributed")
+    alone = tm.forecast(Deadly(tmp_path / "none"), *data(), RECIPE, method=Rehearsal(copies=4), progress=False)
+    with (
+        distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None) as cluster,
+        distributed.Client(cluster) as client,
+    ):
+        danger = tmp_path / "danger"
+        danger.touch()
+        model = Deadly(danger)
+        beside = tm.forecast(model, *data(), RECIPE, method=Rehearsal(copies=4), executor=client, progress=False)
+    assert not danger.exists()  # somebody was killed
     same(alone, beside)
 
 
