@@ -54,9 +54,9 @@ def choose(task: ForecastTask, budget: float | None = None, workers: int = 1) ->
     """
     started = task.clock()
 
-    def chosen(method: Any, why: str = "") -> Choice:
+    def chosen(method: Any, why: str = "", cost: float | None = None) -> Choice:
         """The choice; what it took to choose is part of its price."""
-        return choice_of(task, method, why, task.clock() - started)
+        return choice_of(task, method, why, task.clock() - started, cost)
 
     linear = Linear()
     if linear.refusal(task) is None:
@@ -70,8 +70,8 @@ def choose(task: ForecastTask, budget: float | None = None, workers: int = 1) ->
     if twin is not None:
         cost = twin.cost(task)
         needed["a narrow copy"] = cost
-        if cost <= budget:
-            return chosen(twin)
+        if cost + task.clock() - started <= budget:
+            return chosen(twin, cost=cost)
     if refused is not None:
         raise ValueError(refused)
     cheapest = min(needed, key=lambda name: needed[name])
@@ -98,9 +98,12 @@ def checked_budget(budget: Any) -> float:
     return float(budget)
 
 
-def choice_of(task: ForecastTask, method: Any, why: str = "", spent: float = 0.0) -> Choice:
-    """A method with its price and its promise, as far as they are known before; `spent` are seconds already paid."""
-    seconds = method.cost(task) + spent
+def choice_of(task: ForecastTask, method: Any, why: str = "", spent: float = 0.0, cost: float | None = None) -> Choice:
+    """A method with its price and its promise, as far as they are known before.
+
+    `spent` are seconds already paid, `cost` those of the method where they are known.
+    """
+    seconds = (method.cost(task) if cost is None else cost) + spent
     loop = task.price.loop
     weights = "any initial weights" if getattr(method, "vary", "order") == "weights" else "these initial weights"
     promise = method.promise(task)

@@ -151,8 +151,9 @@ def _twins(task: ForecastTask, method: Twin, recipe: Recipe) -> list[ScaledTwin]
     return found
 
 
-#: Steps of the short trainings by which a twin is timed.
-FEW, MORE = 5, 25
+#: Steps of the shortest training by which a twin is timed; how many more there are at least and at most; and the
+#: seconds of the training itself that they stand for.
+FEW, LEAST_MORE, MOST_MORE, SECONDS_MORE = 5, 20, 200, 0.5
 
 
 def forecast_alone(
@@ -160,12 +161,15 @@ def forecast_alone(
 ) -> tuple[Trajectory, dict[str, Any]]:
     """The curves of every twin of one recipe, in a dimension `seed` where there are several, and how they were made."""
     cut = cut_twins(task, method, [recipe])
+    return _trained_alone(task, cut, recipe, progress), twin_account(cut, recipe, together=1)
+
+
+def _trained_alone(task: ForecastTask, cut: CutTwins, recipe: AskedRecipe, progress: bool) -> Trajectory:
     if cut.rates is None:
-        runs = _one_by_one(task, cut, recipe.asked, progress)
-    else:
-        shared = stacked_twins(task, cut, recipe.lowered)
-        (runs,) = train_side_by_side(task, shared, [recipe_block(recipe, task.train, shared.shifts, shared.answers)])
-    return runs, twin_account(cut, recipe, together=1)
+        return _one_by_one(task, cut, recipe.asked, progress)
+    shared = stacked_twins(task, cut, recipe.lowered)
+    (runs,) = train_side_by_side(task, shared, [recipe_block(recipe, task.train, shared.shifts, shared.answers)])
+    return runs
 
 
 def twin_account(cut: CutTwins, recipe: AskedRecipe, together: int) -> dict[str, Any]:
@@ -236,25 +240,34 @@ def _family(model: nn.Module) -> str:
 
 
 def twin_cost(task: ForecastTask, method: Twin) -> float:
-    """Seconds of a forecast by twins, from short ones: what comes before the first step, each step, each evaluation."""
+    """Seconds of a forecast by twins, from short ones: what comes before the first step, each step, each evaluation.
+
+    The twins are cut for the whole training, as the network is asked at all points that it shows; that is done once.
+    """
     begin = task.clock()
-    task.cut(method.share, method.seed)
-    traced = task.clock() - begin
-    few, more = min(FEW, task.steps), min(MORE, task.steps)
-    _timed(task, method, 1, at([0]))  # what is done once is not counted
-    watched = _timed(task, method, more, every(1))
-    longer, short = (_timed(task, method, steps, at([0])) for steps in (more, few))
+    cut = cut_twins(task, method, [AskedRecipe.of(task.recipe, task.train)])
+    few = min(FEW, task.steps)
+    _timed(task, cut, few, at([0]))
+    ready = task.clock() - begin
+    wanted = int(SECONDS_MORE / max(task.price.step, 1e-9))
+    more = min(task.steps, few + max(LEAST_MORE, min(MOST_MORE, wanted)))
+    # The shorter of two: what else the process does may hit one of them.
+    watched, short, longer = (
+        min(_timed(task, cut, n, when) for _ in range(2))
+        for n, when in ((few, every(1)), (few, at([0])), (more, at([0])))
+    )
     step = max(0.0, longer - short) / max(1, more - few)
-    look = max(0.0, watched - longer) / max(1, more - 1)
-    return traced + short + step * (task.steps - few) + look * max(0, len(task.evaluations) - 2)
+    look = max(0.0, watched - short) / max(1, few - 1)
+    return ready + step * (task.steps - few) + look * max(0, len(task.evaluations) - 2)
 
 
-def _timed(task: ForecastTask, method: Twin, steps: int, when: When) -> float:
+def _timed(task: ForecastTask, cut: CutTwins, steps: int, when: When) -> float:
+    """Seconds of so many steps of these twins; evaluations are at the first and last step, and at those chosen."""
     recipe = replace(task.recipe, steps=steps, epochs=None)
     brief = replace(task, recipe=recipe, watch=replace(task.watch, when=when))
     brief.__dict__.update({name: task.__dict__[name] for name in ("x", "cut", "precise") if name in task.__dict__})
     begin = task.clock()
-    forecast_alone(brief, method, AskedRecipe.of(recipe, task.train), progress=False)
+    _trained_alone(brief, cut, AskedRecipe.of(recipe, task.train), progress=False)
     return task.clock() - begin
 
 
