@@ -92,13 +92,14 @@ def test_where_five_copies_are_needed_fewer_promise_the_end(kind):
 
 
 def test_a_narrow_copy_where_a_rehearsal_is_too_dear():
-    """The clock ticks four more times for a twin: tracing, two short trainings."""
-    one = task(tick=1e-3)
+    """The clock ticks a few times for a twin, which is cut and timed, and many times for a long training."""
+    long = replace(RECIPE, steps=10_000)
+    one = task(recipe=long, tick=1e-3)
     assert one.price.training > 1e-6
     choice = choose(one, one.price.training * 0.99)
     assert choice.method == tm.methods.Twin(1 / 8)
     assert "second half" in choice.promise
-    ordered = task(recipe=replace(RECIPE, order=0), tick=1e-3)
+    ordered = task(recipe=replace(long, order=0), tick=1e-3)
     assert "from 10 %" in choose(ordered, ordered.price.training * 0.99).promise
 
 

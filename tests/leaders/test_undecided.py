@@ -16,8 +16,12 @@ def run(gap, error, sizes=None):
         "loss": xr.DataArray(np.stack([gap, 0 * gap], 1), dims=dims, coords=coords),
         "loss_se": xr.DataArray(np.full((len(gap), 2), error / 2**0.5), dims=dims, coords=coords),
     }
-    origin = Origin("training") if sizes is None else Origin("forecast", {"held_out": {"sizes": sizes}})
-    return Trajectory(curves, "step", origin)
+    if sizes is None:
+        return Trajectory(curves, "step", Origin("training"))
+    pairs = {"time": coords["time"], "pair": ["a vs b"]}  # a forecast that promises something
+    for name, off in (("loss_gap_low", -error), ("loss_gap_high", error)):
+        curves[name] = xr.DataArray((gap + off)[:, None], dims=("time", "pair"), coords=pairs)
+    return Trajectory(curves, "step", Origin("forecast", {"held_out": {"sizes": sizes}}))
 
 
 def test_a_clear_change_is_a_crossing_and_nothing_is_undecided():
@@ -48,13 +52,20 @@ def test_without_standard_errors_every_look_counts():
 def test_a_forecast_names_no_leader_of_a_group_of_two_points():
     """The same limit as for a run, whose points are counted."""
     found = tm.leaders(run([50, 40, 60], error=1.0, sizes=[["a", 98], ["b", 2]]), "loss")
-    assert str(found).startswith("Not judged, with fewer than 20 held-out points: b.")
+    assert found.headline.leader == ""
     assert "loss of b" in found.reasons
     enough = tm.leaders(run([50, 40, 60], error=1.0, sizes=[["a", 80], ["b", 20]]), "loss")
-    assert enough.headline.claim.startswith("Group b has the lower loss throughout.")
+    assert enough.headline.claim.startswith("Group b will have the lower loss throughout.")
+
+
+def test_a_forecast_without_a_promise_names_no_leader():
+    ahead = run([50, 40, 60], error=1.0, sizes=[["a", 80], ["b", 80]])
+    mute = ahead.replace({"loss": ahead["loss"], "loss_se": ahead["loss_se"]})
+    assert str(tm.leaders(mute, "loss")) == "This forecast promises nothing, so no leader is named."
+    assert tm.leaders(mute, "loss").differences == ()
 
 
 def test_strange_sizes_in_a_file_are_no_sizes():
     for sizes in (3, [3], [["a"]], [["a", 1, 2]], [["a", "1"]], {"a": 1}, [[{"x": 1}, 1]]):
         found = tm.leaders(run([50, 40, 60], error=1.0, sizes=sizes), "loss")
-        assert found.headline.claim.startswith("Group b has the lower loss throughout.")
+        assert found.headline.claim.startswith("Group b will have the lower loss throughout.")

@@ -87,11 +87,7 @@ def judgement(
         return Judgement((), level, "run", "points", 0, dict.fromkeys(names, why))
     if (forecast := _of_forecast(trajectory, names, pair, level)) is not None:
         return forecast
-    judged = _of_run(trajectory, names, pair, level, every_pair)
-    if trajectory.origin.source != "forecast":
-        return judged
-    note = "This forecast promises nothing: its own errors are not covered"
-    return replace(judged, notes=(*judged.notes, note))
+    return _of_run(trajectory, names, pair, level, every_pair)
 
 
 def trained(trajectory: Trajectory, times: np.ndarray) -> np.ndarray:
@@ -141,9 +137,13 @@ def _of_points(
 
 
 def _of_forecast(trajectory: Trajectory, names: Sequence[str], pair: Pair | None, level: float) -> Judgement | None:
-    """Return the same for a forecast that promises something; None for anything else."""
-    if trajectory.origin.source != "forecast" or all(gap_band(trajectory, name) is None for name in names):
+    """Return the same for a forecast; None for anything else."""
+    if trajectory.origin.source != "forecast":
         return None
+    if all(gap_band(trajectory, name) is None for name in names):
+        why = "it is not judged, since nothing is promised"
+        note = "This forecast promises nothing, so no leader is named"
+        return Judgement((), level, "run", "forecast", 0, dict.fromkeys(names, why), (note,))
     by_points = _of_run(trajectory, names, pair, level, every_pair=True)
     differences = promised_differences(trajectory, by_points.differences)
     judged = {one.curve for one in differences}
