@@ -73,7 +73,11 @@ def streams() -> dict[str, Any]:
 
 
 def put_back(state: dict[str, Any]) -> None:
-    """Restore this state, so that every stream continues from there."""
+    """Restore this state, so that every stream continues from there.
+
+    Args:
+        state: What `streams` returned.
+    """
     random.setstate(state["python"])
     put_numpy_back(state["numpy"])
     torch.set_rng_state(state["torch"])
@@ -109,6 +113,9 @@ def untouched(model: nn.Module) -> Iterator[None]:
     The autocast cache is disabled: in older versions of torch, a weight that was cast here without gradient was reused
     in the next training step. Compiled code runs as plain PyTorch, so that evaluating never uses up the recompilations
     of the training.
+
+    Args:
+        model: Network to look at; it is not changed.
     """
     modules = list(model.modules())
     modes = [module.training for module in modules]

@@ -14,7 +14,13 @@ __all__ = ["Case", "centred_crossing", "no_bias", "no_crossing", "spurious_corre
 
 
 class Case(NamedTuple):
-    """A problem, how it is trained, and times that show its course."""
+    """A problem, how it is trained, and times that show its course.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times that show its course.
+    """
 
     problem: Mixture
     sgd: SGD

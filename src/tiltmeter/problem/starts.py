@@ -24,7 +24,11 @@ class Zero:
 
 @dataclass(frozen=True)
 class Random:
-    """Independent normal weights with standard deviation `scale`, unrelated to any mean or teacher: Q = scale^2."""
+    """Independent normal weights with standard deviation `scale`, unrelated to any mean or teacher: Q = scale^2.
+
+    Args:
+        scale: Standard deviation of the weights.
+    """
 
     scale: float = 1.0
 
@@ -43,6 +47,12 @@ class Overlaps:
     Use it for a warm start from the solution of another task: take the overlaps from that task's trajectory. Groups
     that are left out have overlap zero. For a network M and R have one number per unit for each group, and Q is a
     matrix.
+
+    Args:
+        M: Overlap with the mean of each group; left out: zero.
+        R: Overlap with the teacher of each group; left out: zero.
+        Q: Squared length, or for a network the matrix of overlaps of its units.
+        bias: Initial bias.
     """
 
     M: Mapping[Hashable, PerUnit] = field(default_factory=dict)

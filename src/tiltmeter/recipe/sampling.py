@@ -72,7 +72,11 @@ class Epochs(Sampling):
 
 @dataclass(frozen=True)
 class Draws(Sampling):
-    """Random draws: every point is drawn anew, its group with these proportions (None: as in the data)."""
+    """Random draws: every point is drawn anew, its group with these proportions (None: as in the data).
+
+    Args:
+        proportions: How often each group is drawn; None: as in the data.
+    """
 
     proportions: Mapping[Any, float] | None = None
 
