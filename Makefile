@@ -34,7 +34,7 @@ lint: .venv/dev.stamp ## formatting, types and dead names
 	$(BIN)/python benchmarks/dead_names.py
 
 docs: .venv/dev.stamp ## build the documentation offline
-	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
+	$(BIN)/sphinx-build -q -W -d docs/_build/doctrees -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
 notebooks: .venv/dev.stamp ## execute the notebooks of the gallery
