@@ -17,6 +17,7 @@ extensions = [
     "mathml",
     "explorable",
     "api_page",
+    "evidence",
     "trees",
     "glossary_tips",
 ]
@@ -29,7 +30,7 @@ html_title = f"tiltmeter {__version__}"
 html_static_path = ["_static"]
 html_copy_source = False
 html_css_files = ["site.css"]
-html_js_files = ["copy.js"]
+html_js_files = ["copy.js", "evidence.js"]
 html_search_scorer = str(Path(__file__).parent / "ext" / "search_order.js")
 html_theme_options = {
     "announcement": "Start, Tutorials, How-to, Understand, API, Evidence"

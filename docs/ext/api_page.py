@@ -147,17 +147,20 @@ def all_names() -> str:
     return "\n".join([*lines, "```{toctree}", ":hidden:", "", *(f"api/{topic}" for topic in TOPICS), "```", ""])
 
 
-def write_pages(_: Sphinx | None = None) -> None:
-    """Write what has changed, so that only that is built again."""
-    FOLDER.mkdir(exist_ok=True)
-    texts = {f"{name}.md": text for name, text in pages().items()}
-    for file in FOLDER.glob("*.md"):
-        if file.name not in texts:
+def write_changed(folder: Path, texts: dict[str, str]) -> None:
+    """Write what has changed and remove the rest, so that only that is built again."""
+    folder.mkdir(exist_ok=True)
+    for file in folder.glob("*.md"):
+        if file.stem not in texts:
             file.unlink()
     for name, text in texts.items():
-        file = FOLDER / name
+        file = folder / f"{name}.md"
         if not file.exists() or file.read_text(encoding="utf-8") != text:
             file.write_text(text, encoding="utf-8")
+
+
+def _write(_: Sphinx) -> None:
+    write_changed(FOLDER, pages())
 
 
 def linker() -> Callable[[str, set[str]], str]:
@@ -203,7 +206,7 @@ def _made(_: Sphinx, name: str, source: list[str]) -> None:
 
 def setup(app: Sphinx) -> dict[str, bool]:
     LINKED[:] = [linker()]
-    app.connect("builder-inited", write_pages)
+    app.connect("builder-inited", _write)
     app.connect("source-read", _made)
     app.connect("autodoc-process-docstring", _docstring, priority=400)  # before napoleon reads the descriptions
     return {"parallel_read_safe": True}
