@@ -18,6 +18,8 @@ extensions = [
     "explorable",
     "api_page",
     "evidence",
+    "command_line",
+    "outputs",
     "trees",
     "glossary_tips",
 ]

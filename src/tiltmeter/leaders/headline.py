@@ -35,6 +35,10 @@ PLURALS = ("men", "women", "people", "children")
 class Headline(NotebookText):
     """The claim, what it rests on (`licence`), and what would settle it where nothing is clear.
 
+    >>> import tiltmeter as tm
+    >>> print(tm.leaders(tm.predict(*tm.problem.cases.no_crossing()), "loss").headline.claim)
+    Group + has the lower loss throughout (more data).
+
     Args:
         claim: One sentence: who is better off, by how much, since when.
         licence: What the claim rests on: seeds, evaluations, error rate.

@@ -33,6 +33,11 @@ TIMES_IN_PHASE = 64
 class Crossing(NotebookText):
     """A lead change between `low` and `high`: exact for theory; else `time` is an estimate in between.
 
+    >>> import tiltmeter as tm
+    >>> change = tm.leaders(tm.predict(*tm.problem.cases.centred_crossing()), "loss").changes[0]
+    >>> change.leader_before, change.leader_after, round(change.time, 2)
+    ('-', '+', 5.64)
+
     Args:
         time: When the lead changed; an estimate between `low` and `high` unless the theory is exact.
         low: Earliest time.
@@ -72,6 +77,11 @@ class Undecided(NotebookText):
 @dataclass(frozen=True)
 class Phase:
     """One interval of training with one leader, or with "" if no leader is clear.
+
+    >>> import tiltmeter as tm
+    >>> phases = tm.leaders(tm.predict(*tm.problem.cases.centred_crossing()), "loss").phases
+    >>> [(phase.leader, phase.driver) for phase in phases]
+    [('-', 'variance'), ('+', 'representation')]
 
     Args:
         start: First time of the interval.

@@ -59,7 +59,11 @@ def _memory() -> bytes | None:
 
 
 def streams() -> dict[str, Any]:
-    """The state of the global generators of Python, NumPy and torch, on every device in use."""
+    """The state of the global generators of Python, NumPy and torch, on every device in use.
+
+    >>> sorted(streams())[:2]
+    ['numpy', 'python']
+    """
     state: dict[str, Any] = {
         "python": random.getstate(),
         "numpy": numpy_state(),
@@ -74,6 +78,11 @@ def streams() -> dict[str, Any]:
 
 def put_back(state: dict[str, Any]) -> None:
     """Restore this state, so that every stream continues from there.
+
+    >>> state, first = streams(), torch.rand(1)
+    >>> put_back(state)
+    >>> bool(first == torch.rand(1))
+    True
 
     Args:
         state: What `streams` returned.
@@ -108,6 +117,13 @@ def deep_copy(model: nn.Module, keep_type: bool = False) -> nn.Module:
 @contextmanager
 def untouched(model: nn.Module) -> Iterator[None]:
     """Inside this context the model is in evaluation mode without gradients; afterwards everything is as before.
+
+    >>> model = nn.Linear(3, 2)
+    >>> with untouched(model):
+    ...     model.training
+    False
+    >>> model.training
+    True
 
     Modes, buffers and random streams are restored. Modes are set flag by flag, because a user's `train()` may do more.
     The autocast cache is disabled: in older versions of torch, a weight that was cast here without gradient was reused

@@ -69,6 +69,12 @@ class GroupScorer:
 def worst_group_error(group: Any, *, level: float | None = None) -> GroupScorer:
     """Minus the largest error rate of any group.
 
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X = np.repeat([[0], [1]], 50, axis=0)
+    >>> y = np.array([1] * 45 + [0] * 5 + [1] * 30 + [0] * 20)
+    >>> round(worst_group_error(0)(DummyClassifier().fit(X, y), X, y), 2)
+    -0.4
+
     Args:
         group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
         level: Score the limit at this error rate instead of the value, so that few points do not look good; None: the
@@ -79,6 +85,12 @@ def worst_group_error(group: Any, *, level: float | None = None) -> GroupScorer:
 
 def error_gap(group: Any, *, level: float | None = None) -> GroupScorer:
     """Minus the difference between the largest and the smallest error rate; with `level`, the most that it could be.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X = np.repeat([[0], [1]], 50, axis=0)
+    >>> y = np.array([1] * 45 + [0] * 5 + [1] * 30 + [0] * 20)
+    >>> round(error_gap(0)(DummyClassifier().fit(X, y), X, y), 2)
+    -0.3
 
     Args:
         group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.

@@ -19,12 +19,21 @@ PerUnit: TypeAlias = float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Zero:
-    """All weights zero."""
+    """All weights zero.
+
+    >>> import tiltmeter as tm
+    >>> tm.predict(tm.teacher_mixture(), tm.SGD(lr=0.1, start=Zero()), [0.0])["Q"].item()
+    0.0
+    """
 
 
 @dataclass(frozen=True)
 class Random:
     """Independent normal weights with standard deviation `scale`, unrelated to any mean or teacher: Q = scale^2.
+
+    >>> import tiltmeter as tm
+    >>> tm.predict(tm.teacher_mixture(), tm.SGD(lr=0.1, start=Random(2.0)), [0.0])["Q"].item()
+    4.0
 
     Args:
         scale: Standard deviation of the weights.

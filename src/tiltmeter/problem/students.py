@@ -97,6 +97,11 @@ class Linear:
 class Softmax:
     """One linear score per class, turned into probabilities by a softmax and trained on cross-entropy.
 
+    >>> import tiltmeter as tm
+    >>> problem = tm.problem.class_mixture(3)
+    >>> sorted(tm.predict(problem, tm.SGD(lr=0.1), [1.0], student=Softmax(), curves=("loss",)))
+    ['loss']
+
     For problems of several classes (`ClassMixture`), where `Linear()` is trained on the squared error of the scores
     against e_y - 1/C.
     """

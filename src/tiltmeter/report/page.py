@@ -87,6 +87,10 @@ def page_place(path: str | os.PathLike[str]) -> Path:
 def write_page(path: str | Path, title: str, sections: Iterable[Section], footer: str = "") -> Path:
     """Write the page; the drawing library is embedded once, so nothing is fetched from anywhere.
 
+    >>> table = Table(("group", "error"), [("a", "0.1"), ("b", "0.2")])
+    >>> write_page("page.html", "Errors", [Section("By group", ["Group a is better off."], [table])]).name
+    'page.html'
+
     Args:
         path: HTML file to write.
         title: Title of the page.

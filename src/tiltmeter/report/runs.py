@@ -47,6 +47,11 @@ def report(
 ) -> Path:
     """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
 
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> tm.report([tm.predict(problem, tm.SGD(lr=0.1), [1.0, 10.0, 100.0])], "theory.html").name
+    'theory.html'
+
     The first run that was trained is told in full, and begins with the headline of `leaders`: who is worse off, how
     much, since when, how sure, and what would change it at which price. Other trainings stand beside it: what they
     change for each group at the last evaluation and over training (`scorecard`). A forecast is compared with the run.

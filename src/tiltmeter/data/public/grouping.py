@@ -200,6 +200,10 @@ def random_task(
 def set_aside(data: GroupedData, held_out: int, rng: np.random.Generator) -> tuple[GroupedData, GroupedData]:
     """All points except `held_out` of every group, and those held-out points.
 
+    >>> data = GroupedData(np.zeros((50, 2)), [0, 1] * 25, ["a"] * 30 + ["b"] * 20)
+    >>> [len(part) for part in set_aside(data, 5, np.random.default_rng(0))]
+    [40, 10]
+
     Args:
         data: Points in groups from which some are chosen.
         held_out: Points of each group that are held out.

@@ -56,7 +56,11 @@ class Selection(ABC):
 
 @dataclass(frozen=True)
 class Last(Selection):
-    """The last evaluation: no choice, so nothing is too good."""
+    """The last evaluation: no choice, so nothing is too good.
+
+    >>> Last().name
+    'the last evaluation'
+    """
 
     @property
     def name(self) -> str:

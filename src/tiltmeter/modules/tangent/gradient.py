@@ -130,6 +130,9 @@ def gradient(losses: Losses, parameters: Sequence[nn.Parameter], places: Tensor,
 def trained(module: nn.Module) -> list[nn.Parameter]:
     """The trainable parameters, or an error if there are none.
 
+    >>> len(trained(nn.Linear(3, 2)))
+    2
+
     Args:
         module: Network whose parameters are listed.
     """
@@ -156,6 +159,9 @@ def flat(parts: Sequence[Tensor | None], parameters: Sequence[nn.Parameter]) -> 
 
 def count_of(parameters: Sequence[nn.Parameter]) -> int:
     """How many numbers these parameters hold.
+
+    >>> count_of(list(nn.Linear(3, 2).parameters()))
+    8
 
     Args:
         parameters: Parameters to count.
