@@ -40,7 +40,7 @@ class EarlyWarning:
     [5, 10, 20, 40, 70]
 
     At a few steps `nowcast` forecasts the rest from the weights and the optimiser as they are. Each answer is an
-    `Outlook`, kept in `outlooks` and passed to `say`. Its text is "b's lead will end near step 4000...", "b leads and
+    `Outlook`, kept in `outlooks` and passed to `say`. Its text is "b's lead will end near step 4000 ...", "b leads and
     is forecast to lead at the end", or "nothing seen now decides who leads at the end". The training itself is not
     changed, to the bit.
 

@@ -316,7 +316,7 @@ def chosen(
 ) -> Choice:
     """What `forecast` would do with this budget (CPU seconds), what it would cost and promise; nothing is forecast.
 
-    A few real steps are taken on a copy to time the training
+    A few real steps are taken on a copy to time the training.
 
     Args:
         model: Network to forecast; it is not changed.

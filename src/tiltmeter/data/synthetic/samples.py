@@ -34,7 +34,7 @@ def samples(
     Training and held-out data should have the same world and different seeds. A module w.x trained on them with
     `SGD(lr).to_torch(d)` is the student of `predict` and `simulate` in d dimensions, as long as no point is used twice.
     With `paired`, groups of equal size have the same noise z. This makes their *difference* more precise; the precision
-    of each value is unchanged. A `ClassMixture` has labels 0, 1, 2,... in the order of its classes.
+    of each value is unchanged. A `ClassMixture` has labels 0, 1, 2, ... in the order of its classes.
 
     Args:
         problem: Mixture from which points are drawn.

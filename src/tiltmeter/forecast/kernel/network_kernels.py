@@ -58,7 +58,7 @@ def tangent(
     >>> kernels.forecast(Recipe(lr=0.05, steps=50, weights={"b": 2.0}))["loss"].sizes["group"]
     2
 
-    Of a large convolutional network with several outputs, they are estimated from 20,000 of its weights, with a
+    The kernels of a large convolutional network with several outputs are estimated from 20,000 of its weights, with a
     warning.
 
     With `to`, a folder, kernels are written there strip by strip and read from there, so that a sample may be larger

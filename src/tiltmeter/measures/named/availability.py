@@ -31,7 +31,7 @@ class Availability:
     0.0
 
     The square from -`extent` to `extent` is covered by a grid of `side` x `side` points, which are embedded and given
-    to the model. The null value is that of the optimal decision sign(mu. z), which does not depend on availability.
+    to the model. The null value is that of the optimal decision sign(mu . z), which does not depend on availability.
     `availability_bias` is (reliance on the shortcut - reliance on the core) of the model, minus the same for the
     optimum. It is positive if the model uses the more available feature more than it should.
 
