@@ -28,6 +28,7 @@ PRINTED = "text printed"
 MOST_LINES = 25
 MASKS = (
     (re.compile(r"\b\d[\d,.]* (s|ms|seconds|minutes)\b"), r"… \1"),
+    (re.compile(r"… s, [\d.]+ trainings"), "… s, … trainings"),  # a price that was timed
     (re.compile(r"(?<![\w.])/(?:tmp|home|root|var|work|Users)/[\w./+-]*"), "…"),
     (re.compile(r"\b(tiltmeter|torch|numpy) \d+\.\d+[\w.+]*"), r"\1 …"),
     (re.compile(r"0x[0-9a-f]{6,}"), "0x…"),
