@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce explore check test test-slow lint docs notebooks audit build bench clean
+.PHONY: help demo reproduce explore check test test-slow lint docs docs-fresh notebooks audit build bench clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -33,9 +33,13 @@ lint: .venv/dev.stamp ## formatting, types and dead names
 	$(BIN)/mypy
 	$(BIN)/python benchmarks/dead_names.py
 
-docs: .venv/dev.stamp ## build the documentation offline
-	$(BIN)/sphinx-build -q -W -b html docs docs/_build/html
+docs: .venv/dev.stamp ## build the documentation offline; code blocks that changed are run
+	$(BIN)/python docs/ext/outputs.py
+	$(BIN)/sphinx-build -q -W -d docs/_build/doctrees -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
+
+docs-fresh: .venv/dev.stamp ## run every code block of the documentation and compare with what is shown
+	$(BIN)/python docs/ext/outputs.py --all
 
 notebooks: .venv/dev.stamp ## execute the notebooks of the gallery
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/notebooks.txt

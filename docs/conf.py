@@ -17,6 +17,9 @@ extensions = [
     "mathml",
     "explorable",
     "api_page",
+    "evidence",
+    "command_line",
+    "outputs",
     "trees",
     "glossary_tips",
 ]
@@ -27,12 +30,17 @@ templates_path = ["_templates"]
 html_theme = "furo"
 html_title = f"tiltmeter {__version__}"
 html_static_path = ["_static"]
+html_copy_source = False
 html_css_files = ["site.css"]
-html_js_files = ["copy.js"]
+html_js_files = ["copy.js", "evidence.js"]
 html_search_scorer = str(Path(__file__).parent / "ext" / "search_order.js")
 html_theme_options = {
     "announcement": "Start, Tutorials, How-to, Understand, API, Evidence"
 }  # _templates/page.html fills it
 autodoc_typehints = "description"
+autodoc_typehints_format = "short"
 autodoc_member_order = "bysource"
+add_module_names = False
+python_maximum_signature_line_length = 100
+default_role = "code"
 suppress_warnings = ["myst.xref_missing"]

@@ -1,5 +1,6 @@
 """The documentation builds offline without a warning, and its pages fetch nothing."""
 
+import html
 import re
 import subprocess
 import sys
@@ -23,18 +24,19 @@ def listed(page):
 def test_every_page_is_in_exactly_one_tree():
     assert listed("index") == list(TREES)
     pages = {
-        path.relative_to(DOCS).with_suffix("").as_posix() for path in DOCS.rglob("*.md") if "_build" not in path.parts
+        path.relative_to(DOCS).with_suffix("").as_posix()
+        for path in DOCS.rglob("*.md")
+        if path.relative_to(DOCS).parts[0] not in ("_build", "api", "evidence")
     }
     assert sorted(page for tree in TREES for page in listed(tree)) == sorted(pages - {"index", *TREES})
 
 
 def test_the_proofs_of_the_front_page_are_those_of_the_verdicts():
     front = (DOCS / "index.md").read_text(encoding="utf-8")
-    verdicts = (DOCS / "lab" / "verdicts.md").read_text(encoding="utf-8")
-    clear, published = re.search(r"Reproduced: (\d+) of (\d+) published claims", verdicts).groups()
-    against, undecided, measured = re.search(
-        rf"\| published \| {published} \| {clear} \| (\d+) \| (\d+) \| (\d+) \|", verdicts
-    ).groups()
+    page = pytest.importorskip("tiltmeter_lab.verdict_page")
+    claims = page.spoken(page.read_outcomes(DOCS / "lab" / "verdicts.json"))
+    verdicts = "\n".join(" ".join(page.row(name, claim)) for name, claim in claims)
+    _, published, clear, against, undecided, measured, _ = page.counted_by_origin(claims)[0]
     assert f"**{clear} of {published}** published claims" in front
     assert f"{against} are contradicted, {undecided} undecided, {measured} measured" in front
     named = float(re.search(r"in the worst of five curves \(\w+\): ([\d.]+)", verdicts)[1])
@@ -43,20 +45,42 @@ def test_the_proofs_of_the_front_page_are_those_of_the_verdicts():
     assert f"**{distance}** standard errors" in front
 
 
-@pytest.mark.slow
-def test_the_site_builds_without_warnings_and_fetches_nothing(tmp_path):
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
     pytest.importorskip("sphinx")
-    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-b", "html", str(DOCS), str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True)
+    place = tmp_path_factory.mktemp("site")
+    command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-d", str(place / "trees")]
+    done = subprocess.run([*command, "-b", "html", str(DOCS), str(place / "html")], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
-    parts = ("*.html", "start/*.html", "tutorials/*.html", "howto/*.html")
-    pages = sorted(page for part in parts for page in tmp_path.glob(part))
+    return place / "html"
+
+
+@pytest.mark.slow
+def test_the_site_is_small_and_fetches_nothing(site):
+    pages = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
     assert {page.stem for page in DOCS.glob("*.md")} <= {page.stem for page in pages}
-    for page in pages:
-        text = page.read_text(encoding="utf-8")
+    assert (site / "api" / "tm.forecast.html") in pages
+    for page, text in pages.items():
         assert not re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="https?://', text), page.name
-    assert all(
-        (tmp_path / name).read_text(encoding="utf-8").count("copy.js") == 1
-        for name in ("probe.html", "howto/cite.html")
-    )
-    assert "<math" in (tmp_path / "theory.html").read_text(encoding="utf-8")
+    assert sum(file.stat().st_size for file in site.rglob("*") if file.is_file()) < 30e6
+    assert all(text.count("copy.js") == 1 for page, text in pages.items() if page.stem in ("probe", "cite"))
+    assert "<math" in pages[site / "theory.html"]
+
+
+@pytest.mark.slow
+def test_every_link_leads_somewhere(site):
+    texts = {page: page.read_text(encoding="utf-8") for page in site.rglob("*.html")}
+    known = {page: set(re.findall(r'\b(?:id|name)="([^"]*)"', text)) for page, text in texts.items()}
+    del known[site / "explorable.html"]  # what follows # there are settings
+    wrong = set()
+    for page, text in texts.items():
+        if page.name in ("explorable.html", "search.html") or page.parent.name == "notebooks":
+            continue  # their links are made by their own scripts
+        for link in set(re.findall(r'<a [^>]*href="([^"]*)"', text)):
+            address, _, anchor = html.unescape(link).partition("#")
+            if re.match(r"[a-z]+:", address):
+                continue
+            target = (page.parent / address).resolve() if address else page
+            if not target.exists() or (anchor and target in known and anchor not in known[target]):
+                wrong.add((page.relative_to(site).as_posix(), link))
+    assert sorted(wrong) == []

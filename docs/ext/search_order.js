@@ -3,7 +3,7 @@ var Scorer = {
   score: ([page, title, anchor, description, score]) =>
     /^(start|tutorials)(\/|$)/.test(page) ? score + 20
     : /^howto\//.test(page) ? score + 19
-    : /^(api$|lab\/)/.test(page) ? score - 20
+    : /^(api(\/|$)|lab\/)/.test(page) ? score - 20
     : score,
   objNameMatch: 11,
   objPartialMatch: 6,

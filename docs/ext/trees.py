@@ -33,6 +33,13 @@ def _shown(app: Sphinx, page: str, _template: str, context: dict[str, Any], _doc
             context["furo_navigation_tree"] = f'<ul class="current">{chosen}</ul>'
 
 
+def _folded(_app: Sphinx, _page: str, _template: str, context: dict[str, Any], _doctree: Any) -> None:
+    """Hundreds of pages of the API are too many to list on each of them: only the branch of the page is open."""
+    whole = context["toctree"]
+    context["toctree"] = lambda **options: whole(**options | {"collapse": True})
+
+
 def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("html-page-context", _folded, priority=100)  # before the theme makes its tree
     app.connect("html-page-context", _shown, priority=900)  # after the theme has made its tree
     return {"parallel_read_safe": True}

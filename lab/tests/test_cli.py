@@ -87,14 +87,14 @@ def test_one_by_name(run, three):
 
 
 def test_a_failure_does_not_stop_the_others_but_shows_in_the_code(run, three):
-    code, out, err = run("reproduce", "--all", "--to", "here", "--markdown", "verdicts.md")
+    code, out, err = run("reproduce", "--all", "--to", "here", "--store", "verdicts.json")
     assert code == 1
     assert "broken (quick): failed. RuntimeError: no luck" in out
     assert "small (quick, 2 seeds, 0 s): 1 measured." in out
     assert "[3/3] small: run" in err
-    text = (three / "verdicts.md").read_text()
-    assert "Failed (quick" in text
-    assert "## small" in text
+    text = (three / "verdicts.json").read_text()
+    assert '"state": "failed"' in text
+    assert '"name": "small"' in text
 
 
 def test_a_claim_that_does_not_hold_is_no_failure(run):

@@ -11,10 +11,10 @@ from tiltmeter_lab.catalogue import EXPERIMENTS
 from tiltmeter_lab.claim import Claim, not_run
 from tiltmeter_lab.origins import OF_CLAIM, OF_EXPERIMENT, origin_of
 from tiltmeter_lab.reproduce import reproduce, without
-from tiltmeter_lab.verdict_page import read_outcomes, write_markdown
+from tiltmeter_lab.verdict_page import TOPIC_STARTS, index_page, line, pages, read_outcomes, write_outcomes
 from tiltmeter_lab.verdicts import MOST_BYTES, in_short, row, small_png, spoken, write_verdicts
 
-PAGE = Path(__file__).parents[2] / "docs" / "lab" / "verdicts.md"
+STORE = Path(__file__).parents[2] / "docs" / "lab" / "verdicts.json"
 
 
 @pytest.fixture
@@ -30,28 +30,53 @@ def test_the_page_holds_every_verdict_and_its_pictures(outcomes, tmp_path):
     assert not re.findall(r'<(?:script|link|img)[^>]*(?:src|href)="https?://', text)
 
 
-def test_the_markdown_has_tables_dates_and_small_pictures(outcomes, tmp_path):
-    text = write_markdown(outcomes, tmp_path / "verdicts.md").read_text()
-    assert "Reproduced: 0 of 0 published claims. All claims: 1 clear, 1 measured, 1 not run." in text
-    assert "| ours | 3 | 1 | 0 | 0 | 1 | 1 |" in text
-    assert re.search(r"\| \[toy\]\(#toy\) \| quick \| 3 \| 0 s \|", text)
-    assert re.search(
-        r"\| Walks spread \\\| far \| ours \| spread: [\d.]+, [\d.]+ to [\d.]+; 3 seeds \| at least 0.5 \|", text
-    )
+def stored_pages(outcomes, tmp_path):
+    """The pages of the outcomes, stored and read again."""
+    return pages(read_outcomes(write_outcomes(outcomes, tmp_path / "verdicts.json")), "_static/verdicts")
+
+
+def test_the_page_of_an_experiment_has_its_claims_pictures_and_command(outcomes, tmp_path):
+    text = stored_pages(outcomes, tmp_path)["toy"]
+    assert re.search(r"\*\*Walks spread \\\| far\*\* <br>Spread: [\d.]+, [\d.]+ to [\d.]+; 3 seeds; at least 0.5", text)
     assert f"Scale quick, 3 seeds, 0 s, {outcomes[0].date}, tiltmeter" in text
     assert "Not run (full" in text
+    assert "<svg" in text
     assert "```" not in text
     (picture,) = re.findall(r"!\[Where they go\]\((.*)\)", text)
     assert 0 < (tmp_path / picture).stat().st_size < MOST_BYTES
 
 
-def test_other_experiments_stay_on_the_page(outcomes, tmp_path):
-    page = write_markdown(outcomes, tmp_path / "verdicts.md")
-    whole = page.read_text()
+def test_the_index_counts_and_marks_every_experiment(outcomes):
+    text = index_page(outcomes, "evidence")
+    assert "Reproduced: 0 of 0 published claims. All claims: 1 clear, 1 measured, 1 not run." in text
+    assert "| ours | 3 | 1 | 0 | 0 | 1 | 1 |" in text
+    assert '<a href="evidence/toy.html">toy</a>' in text
+    assert 'data-marks="clear|measured|not run|ours|' in text
+    assert "<td>&lt;b&gt;</td>" in index_page([replace(outcomes[0], title="<b>")], "evidence")
+    assert set(TOPIC_STARTS) <= set(EXPERIMENTS)
+
+
+def test_a_dot_lies_between_what_is_neutral_and_what_is_asked():
+    claim = Claim("Groups differ", 0.5, "gap", 1.0, error=0.0, seeds=10, neutral=0.0)
+    x = {name: float(re.search(rf'{name}" (?:d="M|cx=")([\d.]+)', line(claim))[1]) for name in ("asked", "neutral")}
+    dot = float(re.search(r'cx="([\d.]+)"', line(claim))[1])
+    assert dot == pytest.approx((x["asked"] + x["neutral"]) / 2, abs=0.1)
+    assert line(not_run("No", "")) == ""
+
+
+def test_words_of_an_outcome_are_never_markup(outcomes, tmp_path):
+    claim = Claim("<script> *a* [b](c) `d` $e$", 1.0, "x", 0.0)
+    text = stored_pages([replace(outcomes[0], claims=(claim,))], tmp_path)["toy"]
+    assert r"\<script\> \*a\* \[b\](c) \`d\` \$e\$" in text
+
+
+def test_other_experiments_stay_in_the_store(outcomes, tmp_path):
+    store = write_outcomes(outcomes, tmp_path / "verdicts.json")
+    whole = store.read_text()
     for some in (outcomes[1:], outcomes[:1], []):
-        write_markdown(some, page)
-        assert page.read_text() == whole, "what was there is kept, word for word and picture by picture"
-    assert [one.variant for one in read_outcomes(page)] == ["quick", "full"]
+        write_outcomes(some, store)
+        assert store.read_text() == whole, "what was there is kept, word for word and picture by picture"
+    assert [one.variant for one in read_outcomes(store)] == ["quick", "full"]
 
 
 def test_the_best_scale_speaks_and_the_others_are_folded_below(toy, tmp_path):
@@ -60,15 +85,22 @@ def test_the_best_scale_speaks_and_the_others_are_folded_below(toy, tmp_path):
     found.append(reproduce("toy", "full", seeds=4, to=tmp_path / "runs"))
     assert next(claim.seeds for _, claim in spoken(found)) == 9
     assert len(spoken(found)) == 2
-    text = write_markdown(found, tmp_path / "verdicts.md").read_text()
-    above, _, folded = text.partition("<details>")
-    assert (above.count("| Walks rise |"), folded.count("| Walks rise |")) == (1, 2)
+    above, _, folded = stored_pages(found, tmp_path)["toy"].partition("<details>")
+    assert (above.count("**Walks rise**"), folded.count("**Walks rise**")) == (1, 2)
     same = replace(found[0], claims=(Claim("Twice", 1.0, "a", 0.0), Claim("Twice", 2.0, "b", 0.0), not_run("No", "")))
     assert [claim.what for _, claim in spoken([same])] == ["a", "b", ""]
 
 
+def test_what_did_not_hold_is_listed_once_with_its_number():
+    outcomes = read_outcomes(STORE)
+    text = pages(outcomes, "")["what-did-not-hold"]
+    wanted = [claim for _, claim in spoken(outcomes) if claim.verdict in ("contradicted", "undecided")]
+    assert len(wanted) > 20
+    assert text.count("**") == 2 * len(wanted)
+
+
 def test_every_exception_of_an_origin_is_a_claim_on_the_page():
-    sentences = {(one.name, claim.sentence) for one in read_outcomes(PAGE) for claim in one.claims}
+    sentences = {(one.name, claim.sentence) for one in read_outcomes(STORE) for claim in one.claims}
     assert {*OF_EXPERIMENT, *OF_CLAIM} <= set(EXPERIMENTS)
     assert origin_of("other-protocols", "With Adam, losses do not cross (control)") == "ours"
     unknown = [
@@ -85,7 +117,7 @@ def test_words_and_numbers_agree_in_sign_on_the_page():
     less = re.compile(r"smaller|spares|ahead early|lowers")
     changed = [
         (one.name, claim)
-        for one in read_outcomes(PAGE)
+        for one in read_outcomes(STORE)
         for claim in one.claims
         if re.match(r"(size of the )?change of", claim.what) and claim.threshold == 0 and one.name == "pipeline-atlas"
     ]
@@ -94,23 +126,23 @@ def test_words_and_numbers_agree_in_sign_on_the_page():
         assert claim.asked == ("at most 0" if less.search(claim.sentence) else "at least 0"), claim.sentence
         assert f": {claim.statistic:.3g}" in row(name, claim)[2]
     (grown,) = (
-        claim for _, claim in spoken(read_outcomes(PAGE)) if claim.sentence.startswith("AdamW leaves a smaller")
+        claim for _, claim in spoken(read_outcomes(STORE)) if claim.sentence.startswith("AdamW leaves a smaller")
     )
     assert grown.statistic > 0
     assert grown.verdict == "contradicted"
 
 
-def test_pictures_that_are_gone_from_the_page_are_gone_from_the_folder(outcomes, tmp_path):
-    page = write_markdown(outcomes, tmp_path / "verdicts.md")
+def test_pictures_that_are_gone_from_the_store_are_gone_from_the_folder(outcomes, tmp_path):
+    store = write_outcomes(outcomes, tmp_path / "verdicts.json")
     assert len(list((tmp_path / "_static" / "verdicts").iterdir())) == 1
-    write_markdown([replace(outcomes[0], pictures=())], page)
+    write_outcomes([replace(outcomes[0], pictures=())], store)
     assert not list((tmp_path / "_static" / "verdicts").iterdir())
 
 
-def test_an_experiment_that_left_the_catalogue_leaves_the_page(outcomes, tmp_path, monkeypatch):
-    page = write_markdown(outcomes, tmp_path / "verdicts.md")
+def test_an_experiment_that_left_the_catalogue_leaves_the_store(outcomes, tmp_path, monkeypatch):
+    store = write_outcomes(outcomes, tmp_path / "verdicts.json")
     monkeypatch.delitem(EXPERIMENTS, "toy")
-    assert "toy" not in write_markdown([], page).read_text()
+    assert "toy" not in write_outcomes([], store).read_text()
 
 
 def test_a_picture_shrinks_until_it_fits(monkeypatch):
@@ -158,8 +190,7 @@ def test_claims_that_are_contradicted_are_gathered(outcomes, tmp_path):
 
 def test_other_seeds_have_their_own_heading_and_pictures(toy, tmp_path):
     found = [reproduce("toy", to=tmp_path / "runs"), reproduce("toy", seeds=7, to=tmp_path / "runs")]
-    text = write_markdown(found, tmp_path / "verdicts.md").read_text()
-    assert text.count("## toy") == 1
+    text = stored_pages(found, tmp_path)["toy"]
     assert "`tiltmeter reproduce toy --seeds 7`" in text
     assert len(set(re.findall(r"_static/verdicts/(.*)\)", text))) == 2
 

@@ -23,8 +23,13 @@ class Question:
     ('fpr', 'flagged, but did not reoffend')
 
     A *burden* (flagged, denied, searched) is asked first whom it meets wrongly, a *benefit* (approved, admitted, found)
-    whom it misses. `curve` names another curve that answers the question. Without words for decision and outcome, the
-    usual terms are said without a gloss.
+    whom it misses. Without words for decision and outcome, the usual terms are said without a gloss.
+
+    Args:
+        decision: What a positive decision does to a person, in the past tense: "flagged", "approved".
+        outcome: What it foretells, in the past tense: "reoffended", "repaid".
+        kind: "burden" (asked first whom it meets wrongly) or "benefit" (asked first whom it misses).
+        curve: Another curve that answers the question; None: the one of the kind.
     """
 
     decision: str | None = None

@@ -22,6 +22,11 @@ class PowerDecay:
 
     >>> PowerDecay(initial=0.5, scale=4.0)(4.0)
     0.25
+
+    Args:
+        initial: Value at t = 0.
+        scale: Time after which the decay sets in.
+        power: Exponent of the decay.
     """
 
     initial: float
@@ -43,6 +48,11 @@ class Cosine:
 
     >>> Cosine(initial=0.4, duration=10.0)(5.0)
     0.2
+
+    Args:
+        initial: Value at t = 0.
+        duration: Time of the fall.
+        final: Value from then on.
     """
 
     initial: float
@@ -69,6 +79,10 @@ class Warmup:
 
     >>> Warmup(peak=0.4, duration=10.0)(5.0)
     0.2
+
+    Args:
+        peak: Value after the rise.
+        duration: Time of the rise.
     """
 
     peak: float
@@ -92,6 +106,10 @@ class Steps:
     >>> drop = Steps(starts=(0.0, 10.0), values=(0.4, 0.1))
     >>> drop(9.99), drop(10.0)
     (0.4, 0.1)
+
+    Args:
+        starts: Times at which values change; the first is 0.
+        values: Value from each of these times on.
     """
 
     starts: tuple[float, ...]
@@ -124,6 +142,9 @@ def in_turn(durations: Mapping[Hashable, float]) -> dict[Hashable, Steps]:
     >>> order = in_turn({"+": 10.0, "-": 5.0})
     >>> [order[group](4.0) for group in "+-"], [order[group](12.0) for group in "+-"]
     ([1.0, 0.0], [0.0, 1.0])
+
+    Args:
+        durations: How long each group is drawn alone, in this order; the last one to the end.
     """
     if not isinstance(durations, Mapping) or len(durations) < 2:
         raise ValueError(f"`durations` should map two groups or more to times, in order. Found {durations!r}.")
@@ -142,6 +163,11 @@ class Then:
     >>> warm = Then(Warmup(peak=0.4, duration=10.0), at=10.0, rest=Cosine(initial=0.4, duration=100.0))
     >>> warm(5.0), warm(10.0), warm(60.0)
     (0.2, 0.4, 0.2)
+
+    Args:
+        first: Schedule up to the time `at`.
+        at: When the second schedule takes over.
+        rest: Schedule from there on, with its time starting at 0.
     """
 
     first: Schedule

@@ -31,7 +31,7 @@ def reproduce(
     to: Path = Path("runs/reproduce"),
     jobs: int = 1,
     partial: Switch = False,
-    markdown: Path | None = None,
+    store: Path | None = None,
     json: Json = False,
 ) -> int:
     """Run published experiments again and report, claim by claim, what is clear, contradicted or undecided.
@@ -59,8 +59,8 @@ def reproduce(
     partial
         Compute nothing: judge what an interrupted experiment has so far, with its counts. For those whose runs are
         cells of a study.
-    markdown
-        Also write all verdicts into this page of the documentation; sections of other experiments there stay.
+    store
+        Also store all outcomes in this JSON file, of which the documentation makes its pages; others there stay.
     """
     for name in names:
         known(name)
@@ -71,7 +71,7 @@ def reproduce(
         raise ValueError("Name experiments, or pass --all, or --list to see all names.")
     from tiltmeter_lab.one_experiment import one_experiment, side_by_side
     from tiltmeter_lab.reproduce import outcomes_in
-    from tiltmeter_lab.verdict_page import write_markdown
+    from tiltmeter_lab.verdict_page import write_outcomes
     from tiltmeter_lab.verdicts import write_verdicts
 
     for word, number in (("seeds", seeds), ("jobs", jobs)):
@@ -92,8 +92,8 @@ def reproduce(
     found = outcomes_in(to)
     # With --json, stdout is for machines only.
     print(f"\nPage: {write_verdicts(found, to / 'verdicts.html')}", file=sys.stderr if json else sys.stdout)
-    if markdown is not None:
-        print(f"Wrote {write_markdown(found, markdown)}", file=sys.stderr)
+    if store is not None:
+        print(f"Wrote {write_outcomes(found, store)}", file=sys.stderr)
     return 1 if any(one.state == "failed" for one in outcomes) else 0
 
 

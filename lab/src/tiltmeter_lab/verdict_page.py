@@ -1,79 +1,73 @@
-"""verdict_page: the page of the documentation with all verdicts, drawn from the numbers that are kept beside it."""
+"""verdict_page: the evidence in the documentation, of the stored outcomes: an index, and a page per experiment."""
 
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from html import escape
 from pathlib import Path
 
 from tiltmeter_lab.catalogue import EXPERIMENTS
-from tiltmeter_lab.claim import VERDICTS
+from tiltmeter_lab.claim import VERDICTS, Claim
+from tiltmeter_lab.origins import ORIGINS, origin_of
 from tiltmeter_lab.outcome import Outcome
 from tiltmeter_lab.verdicts import (
-    HEADER,
-    OVERVIEW,
     by_sentence,
     counted_by_origin,
     drawn_specs,
     heading,
     in_short,
     made,
-    overview_row,
     rank,
     row,
     small_png,
     spoken,
 )
 
-TITLE = "# What was published, and what was found"
-INTRODUCTION = (
-    "Written by `tiltmeter reproduce --markdown`, never by hand; each experiment says when it was run. A claim is "
-    "*clear*, *contradicted* or *undecided* by the 95 % interval of its number; a number without an error is only "
-    "*measured*. *Published* means in a setting close to the paper's. See [experiments](experiments.md) for how to run "
-    "them and what the words mean."
-)
-CONTRADICTED = VERDICTS[1]
+#: The first experiment of each topic in the catalogue -> the topic.
+TOPIC_STARTS = {
+    "order-parameters": "dynamics of bias",
+    "memorisation": "open questions",
+    "forecast-accuracy": "forecasts",
+    "group-dro-rings": "interventions",
+    "spectral-1d": "simplicity biases",
+    "early-alignment": "two-layer networks and shortcuts",
+    "minority-drop": "classes, curvature, measures",
+}
+NOT_HELD = "what-did-not-hold"
+CLEAR, CONTRADICTED, UNDECIDED = VERDICTS[:3]
+HEADER = ("verdict", "claim", "number")
+#: Width and height of the line that shows a number, and the part of it on which values lie.
+WIDTH, HEIGHT, FROM, TO = 220, 46, 12, 208
 
 
-def write_markdown(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
-    """Write these outcomes into the page; others that are there stay, if the catalogue has them.
+def write_outcomes(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) -> Path:
+    """Store these outcomes in a JSON file; others that are there stay, if the catalogue has them.
 
-    The numbers are kept in a JSON file of the same name. Pictures go to `_static/verdicts` next to it, each below 60
-    kB; those that no section shows are removed.
+    Pictures go to `_static/verdicts` next to it, each below 60 kB; those that no outcome has are removed.
     """
-    page = Path(path)
-    static = page.parent / "_static" / "verdicts"
+    file = Path(path)
+    static = file.parent / "_static" / "verdicts"
     static.mkdir(parents=True, exist_ok=True)
-    found = {heading(one): one for one in read_outcomes(page) if one.name in EXPERIMENTS}
-    found |= {heading(one): _drawn(one, static) for one in outcomes}
+    stored = {heading(one): one for one in read_outcomes(file) if one.name in EXPERIMENTS}
+    stored |= {heading(one): _drawn(one, static) for one in outcomes}
     order = list(EXPERIMENTS)
-    kept = sorted(found.values(), key=lambda one: (order.index(one.name), one.variant != "quick", one.variant))
-    claims = spoken(kept)
-    lines = [TITLE, "", INTRODUCTION, "", in_short(kept), ""]
-    lines += _table(("from", "claims", *VERDICTS), counted_by_origin(claims))
-    against = [(f"[{name}](#{name})", *row(name, claim)[:4]) for name, claim in claims if claim.verdict == CONTRADICTED]
-    if against:
-        lines += ["", "What is contradicted:", "", *_table(("experiment", *HEADER[:4]), against)]
-    cells = [overview_row(one) for one in kept]
-    lines += ["", *_table(OVERVIEW, [(f"[{one[0]}](#{one[0]})", *one[1:]) for one in cells])]
-    for name in dict.fromkeys(one.name for one in kept):
-        lines += ["", f"## {name}", "", *_section([one for one in kept if one.name == name])]
-    text = "\n".join(lines) + "\n"
-    page.write_text(text, encoding="utf-8")
+    kept = sorted(stored.values(), key=lambda one: (order.index(one.name), one.variant != "quick", one.variant))
     plain = ",\n".join(json.dumps(one.to_json() | {"folder": one.variant}, ensure_ascii=False) for one in kept)
-    page.with_suffix(".json").write_text(f"[\n{plain}\n]\n", encoding="utf-8")
+    file.write_text(f"[\n{plain}\n]\n", encoding="utf-8")
+    used = {picture for one in kept for _, picture in one.pictures}
     for picture in static.glob("*.png"):
-        if f"(_static/verdicts/{picture.name})" not in text:
+        if picture.name not in used:
             picture.unlink()
-    return page
+    return file
 
 
-def read_outcomes(page: Path) -> list[Outcome]:
-    """The outcomes that a page shows, from the file beside it; none if there is no such file."""
-    file = page.with_suffix(".json")
+def read_outcomes(file: Path) -> list[Outcome]:
+    """The stored outcomes; none if there is no such file."""
     return [Outcome.from_json(one) for one in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
 
 
@@ -88,40 +82,154 @@ def _drawn(one: Outcome, static: Path) -> Outcome:
     return replace(one, pictures=tuple(pictures), folder=one.variant)
 
 
-def _section(outcomes: Sequence[Outcome]) -> list[str]:
-    """One experiment: a row for each claim, what other scales found folded below, and how it was obtained."""
+def pages(outcomes: Sequence[Outcome], pictures: str) -> dict[str, str]:
+    """Name -> Markdown: a page for each experiment, with its pictures from this folder, and what did not hold."""
+    texts = {name: experiment_page(several, pictures) for name, several in by_experiment(outcomes).items()}
+    return texts | {NOT_HELD: not_held_page(outcomes)}
+
+
+def by_experiment(outcomes: Sequence[Outcome]) -> dict[str, list[Outcome]]:
+    """The outcomes of each experiment, in the order given."""
+    names = dict.fromkeys(one.name for one in outcomes)
+    return {name: [one for one in outcomes if one.name == name] for name in names}
+
+
+def topic_of(name: str) -> str:
+    """The part of the catalogue that holds an experiment."""
+    topic = ""
+    for other in EXPERIMENTS:
+        topic = TOPIC_STARTS.get(other, topic)
+        if other == name:
+            break
+    return topic
+
+
+def index_table(outcomes: Sequence[Outcome], folder: str) -> str:
+    """The index as HTML: a table with a row per experiment; boxes and chips show where scripts run."""
+    rows = []
+    for name, several in by_experiment(outcomes).items():
+        claims = spoken(several)
+        counts = {verdict: sum(claim.verdict == verdict for _, claim in claims) for verdict in VERDICTS}
+        origins = dict.fromkeys(origin_of(name, claim.sentence) for _, claim in claims)
+        marks = [*(verdict for verdict, count in counts.items() if count), *origins, topic_of(name)]
+        best = max(several, key=rank)
+        told = " ".join(f'<span class="verdict {_css(v)}">{n} {v}</span>' for v, n in counts.items() if n)
+        cells = [f'<a href="{folder}/{name}.html">{escape(name)}</a>', escape(best.title), escape(best.paper), told]
+        row_marks = escape("|".join(marks), quote=True)
+        rows.append(f'<tr data-marks="{row_marks}">{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
+    topics = list(dict.fromkeys(TOPIC_STARTS.values()))
+    chips = "".join(
+        f'<div class="chips" role="group" aria-label="{label}">'
+        + "".join(f'<button type="button" aria-pressed="false">{escape(word)}</button>' for word in words)
+        + "</div>"
+        for label, words in (("Verdict", VERDICTS), ("Origin", ORIGINS), ("Topic", topics))
+    )
+    search = '<input type="search" placeholder="Name, title or paper" aria-label="Search the experiments">'
+    head = "".join(f"<th>{word}</th>" for word in ("experiment", "what it shows", "paper", "claims"))
+    table = f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
+    return f'<div class="evidence"><div class="filters" hidden>{search}{chips}<p></p></div>{table}</div>'
+
+
+def index_page(outcomes: Sequence[Outcome], folder: str) -> str:
+    """The lines of the index: numbers, the table, and the pages behind it."""
+    counted = _table(("from", "claims", *VERDICTS), counted_by_origin(spoken(outcomes)))
+    names = [f"{name} <{folder}/{name}>" for name in by_experiment(outcomes)]
+    tree = ["```{toctree}", ":hidden:", "", f"{folder}/{NOT_HELD}", *names, "```"]
+    held = f"[What did not hold]({folder}/{NOT_HELD}.md) lists every claim that is contradicted or undecided."
+    lines = [in_short(outcomes), "", *counted, "", held, "", index_table(outcomes, folder), "", *tree, ""]
+    return "\n".join(lines)
+
+
+def not_held_page(outcomes: Sequence[Outcome]) -> str:
+    """Every claim that is contradicted or undecided, with its number."""
+    claims = spoken(outcomes)
+    lines = ["# What did not hold", ""]
+    meanings = {CONTRADICTED: "The whole interval lies on the wrong side.", UNDECIDED: "These runs cannot tell."}
+    for verdict, meaning in meanings.items():
+        chosen = [(name, claim) for name, claim in claims if claim.verdict == verdict]
+        rows = [(f"[{name}]({name}.md)", _words(name, claim), line(claim)) for name, claim in chosen]
+        lines += [f"## {verdict.capitalize()}", "", f"{len(chosen)} of {len(claims)} claims. {meaning}", ""]
+        lines += [*_table(("experiment", "claim", "number"), rows), ""]
+    return "\n".join(lines)
+
+
+def experiment_page(outcomes: Sequence[Outcome], pictures: str) -> str:
+    """One experiment: its claims with their numbers, the pictures, the command, and other scales folded below."""
     best = max(outcomes, key=rank)
-    lines = [f"{best.title}. {best.paper}".rstrip(". ") + ".", ""]
-    said = spoken(outcomes)
+    lines = [f"# {_plain(best.title)}", "", f"{_plain(best.paper)}.", ""]
+    shown = spoken(outcomes)
     if any(one.state == "run" for one in outcomes):
-        lines += [*_table(HEADER, [row(name, claim) for name, claim in said]), ""]
-    speaking = {id(claim) for _, claim in said}
-    folded = [
-        (one.variant, *row(one.name, claim))
-        for one in outcomes
-        for claim in by_sentence(one).values()
-        if id(claim) not in speaking and one.state == "run"
-    ]
-    if folded:
-        table = _table(("scale", *HEADER), folded)
-        lines += ["<details><summary>The same claims at other scales</summary>", "", *table, "", "</details>", ""]
-    for one in sorted(outcomes, key=rank, reverse=True):
-        lines += [made(one), ""]
-        for title, header, rows in one.tables:
-            lines += [f"{title}:", "", *_table(header, rows), ""]
-        for title, file in one.pictures:
-            lines += [f"![{_plain(title)}](_static/verdicts/{file})", ""]
-    return lines[:-1]
+        lines += [*_table(HEADER, [_row(name, claim) for name, claim in shown]), ""]
+    for title, file in best.pictures:
+        lines += [f"![{_plain(title)}]({pictures}/{file})", ""]
+    lines += [made(best), ""]
+    for title, header, rows in best.tables:
+        lines += [f"{_plain(title)}:", "", *_table(header, [[_plain(cell) for cell in each] for each in rows]), ""]
+    speaking = {id(claim) for _, claim in shown}
+    for one in sorted((one for one in outcomes if one is not best), key=rank, reverse=True):
+        folded = [claim for claim in by_sentence(one).values() if id(claim) not in speaking and one.state == "run"]
+        lines += [f"<details><summary>{escape(one.variant)}</summary>", "", made(one), ""]
+        lines += _table(HEADER, [_row(one.name, claim) for claim in folded]) if folded else []
+        lines += ["", *(f"![{_plain(title)}]({pictures}/{file})\n" for title, file in one.pictures), "</details>", ""]
+    return "\n".join(lines)
+
+
+def line(claim: Claim) -> str:
+    """The number as a dot on a line, with its interval, the neutral value and the asked one; empty without a number.
+
+    >>> "asked" in line(Claim("Groups differ", 0.2, "gap in error", 0.01, error=0.02, seeds=10, neutral=0.0))
+    True
+    >>> line(Claim("Losses cross", 1.0, "does the lead change", 1.0, rule="so"))
+    ''
+    """
+    neutral = claim.threshold if claim.neutral is None else claim.neutral
+    low, high = claim.interval or (claim.statistic, claim.statistic)
+    values = (claim.statistic, claim.threshold, neutral, low, high)
+    if claim.rule == "so" or not all(map(math.isfinite, values)):
+        return ""
+    least, most = min(values), max(values)
+
+    def place(value: float) -> float:
+        return (FROM + TO) / 2 if most == least else FROM + (TO - FROM) * (value - least) / (most - least)
+
+    marks = {neutral: "neutral", claim.threshold: "asked"}  # one mark where both are the same
+    parts = [f'<path class="axis" d="M0 16H{WIDTH}"/>']
+    for value, word in marks.items():
+        x = place(value)
+        anchor = "start" if x < WIDTH / 3 else "end" if x > 2 * WIDTH / 3 else "middle"
+        parts.append(f'<path class="{word}" d="M{x:.1f} 7V25"/>')
+        parts.append(f'<text x="{x:.1f}" y="{44 if word == "neutral" else 35}" text-anchor="{anchor}">{word}</text>')
+    parts.append(f'<path class="interval" d="M{place(low):.1f} 16H{place(high):.1f}"/>')
+    parts.append(f'<circle cx="{place(claim.statistic):.1f}" cy="16" r="5"/>')
+    told = escape(f"{claim.measured}; {claim.asked} asked; neutral is {neutral:.3g}", quote=True)
+    size = f'viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}"'
+    shape = f'<svg class="number {_css(claim.verdict)}" role="img" aria-label="{told}" {size}>'
+    return f"{shape}{''.join(parts)}</svg>"
+
+
+def _row(experiment: str, claim: Claim) -> tuple[str, str, str]:
+    badge = f'<span class="verdict {_css(claim.verdict)}">{claim.verdict}</span>'
+    return badge, _words(experiment, claim), line(claim)
+
+
+def _words(experiment: str, claim: Claim) -> str:
+    """The claim, its number and its origin, as one cell."""
+    sentence, origin, measured, asked, decision = row(experiment, claim)
+    parts = [f"{measured}; {asked} asked" if measured else "", origin]
+    notes = decision.removeprefix(claim.verdict).lstrip(",:. ")
+    told = ". ".join(_plain(part[:1].upper() + part[1:].rstrip(".")) for part in (*parts, notes) if part)
+    return f"**{_plain(sentence)}** <br>{told}."
+
+
+def _css(verdict: str) -> str:
+    return verdict.replace(" ", "-")
 
 
 def _table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     """A table as lines of Markdown."""
-    return [_line(header), "|---" * len(header) + "|", *map(_line, rows)]
+    return [f"| {' | '.join(cells)} |" for cells in (header, ["---"] * len(header), *rows)]
 
 
-def _line(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-
-
-def _plain(title: str) -> str:
-    return re.sub(r"[\[\]\n|]", " ", title)
+def _plain(text: str) -> str:
+    """Words of an outcome as text of Markdown: none of their signs is markup."""
+    return re.sub(r"([\\`*_{}\[\]<>#|$~])", r"\\\1", " ".join(text.split()))

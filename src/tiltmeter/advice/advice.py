@@ -179,7 +179,11 @@ class Advice(NotebookText):
 
 
 def load_advice(path: str | os.PathLike[str]) -> Advice:
-    """Read what `Advice.save` wrote. Nothing is unpickled; interventions outside the library are not rebuilt."""
+    """Read what `Advice.save` wrote. Nothing is unpickled; interventions outside the library are not rebuilt.
+
+    Args:
+        path: Folder or file that `Advice.save` wrote.
+    """
     file = Path(path) / "advice.json"
     if not file.is_file():
         raise FileNotFoundError(f"`path` should be a directory of Advice.save. Found no advice.json at {path}.")

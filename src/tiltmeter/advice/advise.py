@@ -59,16 +59,30 @@ def advise(
     >>> sorted(row.name for row in advice.ranked)
     ['balanced', 'group DRO', 'plain']
 
-    `interventions` are given by name (default: the menu, one setting of each kind that needs no held-out groups). Plain
-    training comes first, then one rehearsal for each, all with the same batches, so that their differences are paired.
-    They are ranked at the last evaluation, in the curve of the `question` or in `curve` (default: loss); a `criterion`
-    of `tm.fairness.criteria` ranks otherwise, as `WorstGroupArea()` over the whole training. An intervention is called
-    better than plain only if its paired difference is clear over all that were tried.
+    Plain training comes first, then one rehearsal for each, all with the same batches, so that their differences are
+    paired. They are ranked at the last evaluation, in the curve of the `question` or in `curve` (default: loss); a
+    `criterion` of `tm.fairness.criteria` ranks otherwise, as `WorstGroupArea()` over the whole training. An
+    intervention is called better than plain only if its paired difference is clear over all that were tried.
 
     `budget` are CPU seconds (default: a minute, or 0.6 of all trainings where that is more). Where it does not pay for
     them, narrow copies are trained instead, which only say what to try first; where these are too dear as well, as many
     rehearsals are made as it pays for. `executor` trains side by side. What cannot be trained is listed with the
     reason. Settings of interventions are not tuned.
+
+    Args:
+        model: Network to train; a copy is trained, it stays as it is.
+        train: Points to train on, with their groups.
+        held_out: Points that judge the model and are never trained on.
+        recipe: Training settings: optimiser, learning rate, length, batches, loss.
+        interventions: What to try, by name; None: the menu, one setting of each kind that needs no held-out groups.
+        question: What a positive decision means to a person; its curve ranks. None: the question that the data carry.
+        budget: CPU seconds to spend; None: a minute, or 0.6 of all trainings where that is more.
+        method: How each training is forecast, `Rehearsal` or `Twin`; None: what the budget pays for.
+        criterion: What ranks, one of `tm.fairness.criteria`; None: the worst group in the curve at the last evaluation.
+        curve: Curve that ranks; None: that of the question, else the loss.
+        watch: When to evaluate, and which measures to add to the default curves.
+        executor: Runs the parts side by side: of concurrent.futures, or a Dask client; None: one after the other.
+        progress: Whether the plan and each finished training are printed on stderr.
     """
     checked_recipe(recipe)
     if executor is not None:

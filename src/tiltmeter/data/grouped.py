@@ -34,11 +34,19 @@ class GroupedData:
       b          40  50.0 %    0.0 %  100.0 %
 
     `x` is an array or a tensor with one point per row; or a dict or a tuple of them (tokens with masks), which a model
-    gets as they are; or a DataFrame (then `y`, `group` and `weights` may be names of
-    its columns, and the features are the other columns or those in `columns`); or a torch Dataset that yields (x, y,
-    group), which is read once. Group labels may be any hashable values: `group="sex"`, `group=["sex", "race"]` for
-    intersections, `group="label"` for the classes themselves. `groups` sets their order; by default they are sorted.
-    `question` says what a positive decision means to a person; every result is told in its words.
+    gets as they are; or a DataFrame (then `y`, `group` and `weights` may be names of its columns, and the features are
+    the other columns or those in `columns`); or a torch Dataset that yields (x, y, group), which is read once. Group
+    labels may be any hashable values: `group="sex"`, `group=["sex", "race"]` for intersections, `group="label"` for the
+    classes themselves.
+
+    Args:
+        x: Points, one per row: an array, a tensor, a dict or tuple of them, a DataFrame, or a torch Dataset.
+        y: Label of every point, or the name of its column.
+        group: Group of every point: labels, the name of a column, a list of columns for intersections, or "label".
+        weights: How much every point counts when curves are averaged, or the name of its column; None: all alike.
+        groups: Order of the groups; None: sorted.
+        columns: Columns of a DataFrame that are features; None: all others.
+        question: What a positive decision means to a person; every result uses its words. None: the plain terms.
     """
 
     __slots__ = ("_group_labels", "codes", "groups", "question", "reading", "weights", "x", "y")

@@ -98,6 +98,18 @@ def discover(
     Only clear groups are findings. A group that is not found may exist: the columns cannot name it, or it is not worse
     off than everyone else. The names of clear groups are descriptions, not causes. The error rate does not hold for
     points that chose when to stop.
+
+    Args:
+        run: Run that kept its held-out points, as a `Probe` does.
+        table: One row per held-out point, of columns that people know: a DataFrame, a dict of arrays or a file.
+        features: An array per layer, one row per held-out point, where there is no table: groups are then clusters.
+        level: Error rate of all rules and evaluations together.
+        judge: Share of the points that is set aside to judge the rules.
+        most: Most rules that are judged, by the loss at the end and again by the course of training.
+        depth: Most conditions in one rule.
+        least: Smallest share of points that a rule should hold for; None: 0.02, or 0.004 for features.
+        floor: Smallest score of a rule that is judged at all.
+        seed: Seed of the division into points that find and points that judge.
     """
     _check(level, most, depth, least, floor)
     curves = learning_curves(run)

@@ -43,9 +43,26 @@ NAMED = 3
 class Discovery(NotebookText):
     """Groups that nobody labelled, found on some held-out points and judged on the others.
 
-    `groups` holds every rule that was tried, those that are clear first. `parts` are the groups of `group` and `data`:
-    every point belongs to the smallest clear group that holds it, else to "everyone else". `left_out` says which
-    columns offered no rules, and why; `notes` holds other remarks.
+    `parts` are the groups of `group` and `data`: every point belongs to the smallest clear group that holds it, else to
+    "everyone else".
+
+    Args:
+        groups: Every rule that was tried, the clear ones first.
+        parts: Groups of `group` and `data`: the clear ones and "everyone else".
+        level: Error rate of all statements together.
+        searched: Points on which rules were found.
+        judged: Points on which they were judged.
+        evaluations: Evaluations that were tested together.
+        seeds: Seeds of the run.
+        clock: What time counts: "step", "epoch", "round" or "t".
+        source: What made the run: "training" or "forecast".
+        promise: What a forecast promises, in words; empty for a training.
+        left_out: Columns that offered no rules, and why.
+        notes: Other remarks.
+        layers: What is needed to find the clusters of features again.
+        curves: Loss of every held-out point over training; not stored.
+        judges: Places of the points that judged; not stored.
+        columns: Table of the held-out points; not stored.
     """
 
     groups: tuple[DiscoveredGroup, ...]

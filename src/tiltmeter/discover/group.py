@@ -28,12 +28,25 @@ Target = Literal["end", "later"]
 class DiscoveredGroup:
     """One rule, and what the points that did not find it say about it.
 
-    `points` and `share` count these points. `loss` and `loss_of_others` are those of the last evaluation; `first` and
-    `last` say between which evaluations the loss is clearly higher, `clear_at` at how many. `most_at_end` is the upper
-    limit of the difference at the end; the group has `caught_up` if that is below a lower limit before. `difference`
-    holds all evaluations with their limits (not stored in JSON). `nearest` and `hardest` are examples among the
-    held-out points, for groups of features; `described` is the rule of the table that fits such a group best, with its
-    overlap.
+    Args:
+        rule: Conditions that a point of the group meets.
+        points: Judging points in the group.
+        share: Their share of all judging points.
+        score: How strongly the rule showed on the points that found it.
+        target: What it was found by: the loss at the end, or the course of training.
+        verdict: What the judging points say.
+        loss: Mean loss of the group at the last evaluation.
+        loss_of_others: Mean loss of those it is compared with.
+        first: First evaluation at which the loss is clearly higher; None: at none.
+        last: Last such evaluation; None: there is none.
+        clear_at: Number of such evaluations.
+        most_at_end: Upper limit of the difference at the end.
+        caught_up: Whether that limit lies below a lower limit before: the group was learned later.
+        against: Whom it is compared with.
+        nearest: Typical examples among the held-out points, for groups of features.
+        hardest: Examples with the largest losses, for groups of features.
+        described: Rule of the table that fits a group of features best, with its overlap.
+        difference: All evaluations with their limits; not stored in JSON.
     """
 
     rule: Rule

@@ -28,8 +28,14 @@ def from_table(
     >>> run["loss"].sel(group="b").values.tolist()
     [0.9, 0.6, 0.5]
 
-    `table` is a DataFrame of any library or the path of a file. Rows in which all groups of a curve are missing are no
-    looks at it. A curve `loss_se` gives the standard errors of `loss`; without it nothing is known about the noise.
+    Rows in which all groups of a curve are missing are no looks at it. A curve `loss_se` gives the standard errors of
+    `loss`; without it nothing is known about the noise.
+
+    Args:
+        table: DataFrame of any library, or the path of a file, with one row per evaluation.
+        curves: For every curve, which column holds which group.
+        time: Column of the times.
+        clock: What time counts: "step", "epoch", "round" or "t".
     """
     frame = any_frame(table)
     if not isinstance(curves, Mapping) or not curves:
@@ -63,6 +69,10 @@ def from_tensorboard(folder: str | os.PathLike[str], clock: Clock = "step") -> T
     """Scalars of TensorBoard as a Trajectory: each folder below is a group, each tag a curve.
 
     This is how `to_tensorboard` writes a run. Steps that only some groups have are NaN for the others.
+
+    Args:
+        folder: Folder with one folder of events per group.
+        clock: What time counts: "step" or "epoch".
     """
     try:
         from tensorboard.backend.event_processing.event_accumulator import EventAccumulator

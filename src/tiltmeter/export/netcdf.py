@@ -20,6 +20,10 @@ def to_netcdf(run: Trajectory, path: str | os.PathLike[str]) -> Path:
 
     Every curve keeps its own times, labels and attributes; clock and origin are attributes of the file. Labels that are
     no plain text or numbers (intersections) become text.
+
+    Args:
+        run: Run whose curves are written.
+        path: File to write.
     """
     place = target(path, ".nc")
     tree = curve_tree(run)
@@ -33,7 +37,12 @@ def to_netcdf(run: Trajectory, path: str | os.PathLike[str]) -> Path:
 
 
 def to_zarr(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
-    """Write a Zarr store to a new folder: the same tree as `to_netcdf`."""
+    """Write a Zarr store to a new folder: the same tree as `to_netcdf`.
+
+    Args:
+        run: Run whose curves are written.
+        folder: New folder for the store.
+    """
     place = Path(folder)
     if place.exists():
         raise FileExistsError(f"{place} already exists and is never overwritten. Choose a new name.")

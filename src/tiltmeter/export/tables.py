@@ -64,6 +64,10 @@ def to_csv(run: Trajectory, path: str | os.PathLike[str]) -> Path:
 
     Numbers are written with full precision. A label that a spreadsheet would take for a formula gets an apostrophe in
     front. The origin of the run is not in the file: keep the run directory.
+
+    Args:
+        run: Run whose curves are written.
+        path: File to write.
     """
     place = target(path, ".csv")
     write_atomically(place, csv_text(plain_table(run)).encode())
@@ -103,6 +107,10 @@ def to_parquet(run: Trajectory, path: str | os.PathLike[str]) -> Path:
     """Write every value of a run as one row of a Parquet file.
 
     The file's metadata contains the clock and the origin as JSON, under the key `tiltmeter`.
+
+    Args:
+        run: Run whose curves are written.
+        path: File to write.
     """
     place = target(path, ".parquet")
     table = plain_table(run)
@@ -140,6 +148,11 @@ def to_latex(run: Trajectory, path: str | os.PathLike[str], curves: Sequence[str
     50 \% of \textless{}a\_b\textgreater{}
 
     The table needs only `\usepackage{booktabs}`. Seeds are averaged; the bracket is then the standard error over seeds.
+
+    Args:
+        run: Run whose curves are written.
+        path: File to write.
+        curves: Curves that become columns; empty: all of them with groups.
     """
     place = target(path, ".tex")
     checked_kind("run", run, Trajectory, A_RUN)

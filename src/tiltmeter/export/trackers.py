@@ -88,6 +88,10 @@ def to_tensorboard(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
 
     TensorBoard draws equal names of several runs on one chart, so `loss` shows all groups together. Missing values are
     left out. TensorBoard counts whole steps; a run with fractional times raises an error.
+
+    Args:
+        run: Run whose curves are written.
+        folder: Folder to write.
     """
     checked_kind("run", run, Trajectory, A_RUN)
     place = Path(folder)
@@ -132,6 +136,11 @@ class Tracker:
 
     Make one with `mlflow_tracker`, `wandb_tracker`, `trackio_tracker`, `aim_tracker` or `tensorboard_tracker`, or of a
     function of your own.
+
+    Args:
+        name: Name of the program, for messages.
+        log: Takes all values of a step by name, and the step.
+        safe: Turns a name into one that the program takes.
     """
 
     name: str
@@ -151,9 +160,13 @@ def track(run: Trajectory, tracker: Tracker, *, after: int | None = None) -> int
     200 ['loss/+', 'loss/-']
     200
 
-    `after` leaves out the steps up to this one, so that a training can send what is new now and then: `sent =
-    track(probe.trajectory(), tracker, after=sent)`. Trackers keep numbers, not their origin or the records of points:
-    keep the run directory. Missing values are left out.
+    A training can send what is new now and then: `sent = track(probe.trajectory(), tracker, after=sent)`. Trackers keep
+    numbers, not their origin or the records of points: keep the run directory. Missing values are left out.
+
+    Args:
+        run: Run whose values are sent.
+        tracker: Where they are sent.
+        after: Leaves out the steps up to this one; None: sends all.
     """
     checked_kind("run", run, Trajectory, A_RUN)
     if not isinstance(tracker, Tracker):
@@ -168,19 +181,32 @@ def track(run: Trajectory, tracker: Tracker, *, after: int | None = None) -> int
 
 
 def wandb_tracker(run: Any) -> Tracker:
-    """Weights & Biases: `run` is what `wandb.init(mode="offline")` returns, online or not."""
+    """Weights & Biases: `run` is what `wandb.init(mode="offline")` returns, online or not.
+
+    Args:
+        run: What `wandb.init(mode="offline")` returns, online or not.
+    """
     _check(run, "log", "what `wandb.init` returns")
     return Tracker("Weights & Biases", lambda values, step: run.log(dict(values), step=step))
 
 
 def trackio_tracker(run: Any) -> Tracker:
-    """Trackio: `run` is what `trackio.init` returns."""
+    """Trackio: `run` is what `trackio.init` returns.
+
+    Args:
+        run: What `trackio.init` returns.
+    """
     _check(run, "log", "what `trackio.init` returns")
     return Tracker("Trackio", lambda values, step: run.log(dict(values), step=step))
 
 
 def mlflow_tracker(client: Any, run_id: str) -> Tracker:
-    """MLflow: an `MlflowClient` and the id of a run (`run.info.run_id`). Signs that it refuses become `_`."""
+    """MLflow: an `MlflowClient` and the id of a run (`run.info.run_id`). Signs that it refuses become `_`.
+
+    Args:
+        client: An `MlflowClient`.
+        run_id: Id of a run of it, `run.info.run_id`.
+    """
     _check(client, "log_metric", "an `MlflowClient`")
 
     def log(values: Mapping[str, float], step: int) -> None:
@@ -191,7 +217,11 @@ def mlflow_tracker(client: Any, run_id: str) -> Tracker:
 
 
 def aim_tracker(run: Any) -> Tracker:
-    """Aim: `run` is an `aim.Run`."""
+    """Aim: `run` is an `aim.Run`.
+
+    Args:
+        run: An `aim.Run`.
+    """
     _check(run, "track", "an `aim.Run`")
 
     def log(values: Mapping[str, float], step: int) -> None:
@@ -205,6 +235,9 @@ def tensorboard_tracker(writer: Any) -> Tracker:
     """TensorBoard: a writer with `add_scalar`, of torch, tensorboardX or tensorboard itself.
 
     Every line has its own chart; `to_tensorboard` puts the groups of a curve on one.
+
+    Args:
+        writer: Has a method `add_scalar`: of torch, tensorboardX or tensorboard itself.
     """
     _check(writer, "add_scalar", "a SummaryWriter")
 

@@ -94,6 +94,11 @@ def calibration(trajectory: Trajectory, *, level: float = 0.05, bins: int = BINS
     points; they are averaged, with the same drawn outcomes for all of them.
 
     A small error does not mean that the model is useful: the base rate for everyone is calibrated.
+
+    Args:
+        trajectory: Run to look at: theory, simulation, forecast or training.
+        level: Error rate of the limits.
+        bins: Number of bins of probability, each with about as many points.
     """
     checked_kind("trajectory", trajectory, Trajectory, A_RUN)
     checked_share("level", level)

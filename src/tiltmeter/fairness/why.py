@@ -151,6 +151,12 @@ def why(trajectory: Trajectory, *, pair: Pair | None = None, ahead: Why | None =
     The differences in error and loss are split exactly into a part due to the groups' base rates and a part within
     labels. This is arithmetic on the held-out points. The effect of the training data is not known from a run: pass the
     result of a forecast, `ahead=tm.tangent(model, train, evaluation).why(recipe, step=...)`.
+
+    Args:
+        trajectory: Run to look at: theory, simulation, forecast or training.
+        pair: Two groups to compare; None: the only two, or those whose losses are furthest apart.
+        ahead: What `tm.tangent(...).why(...)` says about the training data; None: its effect is not known.
+        level: Error rate of the limits.
     """
     checked_kind("trajectory", trajectory, Trajectory, A_RUN)
     checked_share("level", level)

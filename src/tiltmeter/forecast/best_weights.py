@@ -28,10 +28,15 @@ def best_weights(kernels: Tangent, recipe: Recipe, criterion: Criterion = WorstG
     >>> best.weights["rare"] > 3 and best.after < best.before
     True
 
-    `kernels` is the result of `tm.tangent`. Weights have a mean of 1 over the training data, so that the overall
-    learning rate stays the same. The criterion is evaluated on the held-out points: with few of them, the best value is
-    partly luck. The weights are those for the linearised network, which learns no features: rehearse them
-    (`tm.forecast` with `replace(recipe, weights=...)`) before relying on them.
+    Weights have a mean of 1 over the training data, so that the overall learning rate stays the same. The criterion is
+    evaluated on the held-out points: with few of them, the best value is partly luck. The weights are those for the
+    linearised network, which learns no features: rehearse them (`tm.forecast` with `replace(recipe, weights=...)`)
+    before relying on them.
+
+    Args:
+        kernels: Result of `tm.tangent`.
+        recipe: Training settings: optimiser, learning rate, length, batches, loss.
+        criterion: What is to be small on the held-out points, one of `tm.fairness.criteria`.
     """
     if not isinstance(kernels, Tangent):
         raise TypeError(f"`kernels` should be the result of `tm.tangent`. Found {type(kernels).__name__}.")

@@ -39,13 +39,25 @@ class EarlyWarning:
     >>> [outlook.step for outlook in warning.outlooks]
     [5, 10, 20, 40, 70]
 
-    At a few steps (`when`; by default after 5, 10, 20, 40 and 70 % of the training) `nowcast` forecasts the rest from
-    the weights and the optimiser as they are. Each answer is an `Outlook`, kept in `outlooks` and passed to `say`. Its
-    text is "b's lead will end near step 4000 ...", "b leads and is forecast to lead at the end", or "nothing seen now
-    decides who leads at the end". The training itself is not changed, to the bit.
+    At a few steps `nowcast` forecasts the rest from the weights and the optimiser as they are. Each answer is an
+    `Outlook`, kept in `outlooks` and passed to `say`. Its text is "b's lead will end near step 4000 ...", "b leads and
+    is forecast to lead at the end", or "nothing seen now decides who leads at the end". The training itself is not
+    changed, to the bit.
 
     Each forecast costs at most `budget` CPU seconds where something fits into it (see `nowcast`; `method` as there). A
     training with other batches may end differently: the outlook is for this one, if the recipe has its `order`.
+
+    Args:
+        probe: Probe that records the training; call this object in its place.
+        model: Network that is trained.
+        train: Points to train on, with their groups.
+        held_out: Points that judge the model and are never trained on.
+        recipe: Training settings; with an `order`, forecasts are of this run.
+        optimiser: Optimiser in use; forecasts go on from its state.
+        budget: Most CPU seconds of each forecast, where something fits into it.
+        method: How to forecast, as in `nowcast`; None: what the budget pays for.
+        when: Steps of the forecasts; None: after 5, 10, 20, 40 and 70 % of the training.
+        say: Gets every `Outlook`; None: they are only kept in `outlooks`.
     """
 
     def __init__(

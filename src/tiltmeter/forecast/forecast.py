@@ -63,15 +63,13 @@ def forecast(
     >>> ahead.origin.settings["promise"]["sentence"]
     'Rehearsed 3 times, 90 % band over all evaluations'
 
-    `recipe` is the one given to `train`; `watch` says which curves and when. `held_out` holds the held-out points; None
-    sets a fifth of `train` aside. The model is not changed, nor are random streams.
+    The model is not changed, nor are random streams.
 
-    `budget` are CPU seconds (default: a minute, or 0.6 of the training where that is more). The training is timed on a
-    copy. As many copies are trained as the budget pays for, up to five (`Rehearsal`); else one narrow copy (`Twin`),
-    else the beginning of the training (`Pilot`), which promises nothing. What will be done, its price and its promise
-    are said first: on stderr, or to `progress` if it is a function of a `Choice`. `tm.methods.chosen` says the same
-    without doing it. `method` takes one of `tm.methods` instead; the Origin names the method that was taken. With an
-    `order` in the recipe the forecast is of that run, and one rehearsal is the run.
+    The training is timed on a copy. As many copies are trained as the budget pays for, up to five (`Rehearsal`); else
+    one narrow copy (`Twin`), else the beginning of the training (`Pilot`), which promises nothing. What will be done,
+    its price and its promise are said first: on stderr, or to `progress` if it is a function of a `Choice`.
+    `tm.methods.chosen` says the same without doing it. `method` takes one of `tm.methods` instead; the Origin names the
+    method that was taken. With an `order` in the recipe the forecast is of that run, and one rehearsal is the run.
 
     Curves are means over copies. Curves `X_gap_low` and `X_gap_high` hold the promised limits of the gaps between
     groups; outside the promise they are NaN, and nobody is named there.
@@ -82,6 +80,20 @@ def forecast(
     `executor` (of concurrent.futures with processes, or a Dask client) trains copies side by side; the budget then
     counts the wall clock. With `to`, a new folder, finished copies are kept and taken up after a kill, and the forecast
     is saved; `keep="weights"` also keeps the trained weights there. Ctrl-C returns what the finished copies say.
+
+    Args:
+        model: Network to forecast, not changed; with `seeds`, a function that makes one.
+        train: Points that it will be trained on.
+        held_out: Points that judge it; None: a fifth of `train` is set aside.
+        recipe: The training settings that `train` would get; with an `order`, the forecast is of that run.
+        budget: CPU seconds to spend; None: a minute, or 0.6 of the training where that is more.
+        method: One of `tm.methods`; None: the best that the budget pays for.
+        watch: When to evaluate, and which measures to add to the default curves.
+        seeds: How many initial weights, or which: the forecast is then of any of them. None: of this network.
+        progress: Whether the plan is printed on stderr, or a function that takes it as a `Choice`.
+        executor: Trains copies side by side: of concurrent.futures with processes, or a Dask client; None: one by one.
+        to: New folder in which finished copies are kept, to go on after a kill; None: memory.
+        keep: "weights" also keeps the trained weights in `to`.
     """
     if keep not in (None, "weights"):
         raise ValueError(f'`keep` should be "weights" or None. Found keep = {keep!r}.')

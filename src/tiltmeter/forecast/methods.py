@@ -45,6 +45,11 @@ class Rehearsal:
     With `vary="order"` the copies have the network's own initial weights and other batch orders; with "weights" also
     other initial weights, which needs a function that makes the network. These are two questions: what becomes of
     these weights, and what becomes of any. If the settings give an `order`, one rehearsal is the run of this `seed`.
+
+    Args:
+        copies: Networks that are trained.
+        vary: "order": other batch orders from the same initial weights; "weights": other initial weights too.
+        seed: Seed of the batch orders and initial weights of the copies.
     """
 
     copies: int = 3
@@ -99,8 +104,12 @@ class Linear:
     >>> Linear()
     Linear(copies=5, seed=0)
 
-    `copies` batch orders are trained where the settings give none. Only for networks whose one layer that learns is a
-    Linear at the end, without dropout or batch normalisation before it.
+    Only for networks whose one layer that learns is a Linear at the end, without dropout or batch normalisation before
+    it.
+
+    Args:
+        copies: Batch orders that are trained where the settings give none.
+        seed: Seed of the batch orders.
     """
 
     copies: int = 5
@@ -143,6 +152,11 @@ class Twin:
     the wide network does by the maximal-update rule; `count` of them are trained. Units are chosen to represent all of
     them; `seed` varies the choice. Its answer is f0(x) + twin(x) - twin0(x), f0 being the untrained network. With
     `share=1` it is the training itself.
+
+    Args:
+        share: Share of the units of every hidden layer that a copy keeps.
+        count: Number of copies.
+        seed: Seed of the choice of units.
     """
 
     share: float = 1 / 8
@@ -196,6 +210,10 @@ class Pilot:
     """The first `steps` of the training, on a copy: what can be had when everything else is too dear.
 
     It promises nothing about the end.
+
+    Args:
+        steps: Steps that are trained.
+        seed: Seed of the batches.
     """
 
     steps: int
@@ -228,8 +246,12 @@ class Kernel:
     >>> Kernel(sample=500)
     Kernel(sample=500, seed=0)
 
-    `seed` chooses the points. It knows no features that the network learns and promises nothing: take it for theory,
-    or `tm.tangent` for many what-ifs.
+    It knows no features that the network learns and promises nothing: take it for theory, or `tm.tangent` for many
+    what-ifs.
+
+    Args:
+        sample: Training points that the kernel uses.
+        seed: Seed that chooses them.
     """
 
     sample: int = 2500
@@ -268,6 +290,9 @@ def method_from_json(value: Mapping[str, Any]) -> Any:
 
     >>> method_from_json(method_to_json(Twin(share=0.5)))
     Twin(share=0.5, count=1, seed=0)
+
+    Args:
+        value: What an Origin holds as its method.
     """
     fields = {key: one for key, one in value.items() if key != "name"}
     return METHODS[value["name"]](**fields)
@@ -293,7 +318,16 @@ def chosen(
 ) -> Choice:
     """What `forecast` would do with this budget (CPU seconds), what it would cost and promise; nothing is forecast.
 
-    A few real steps are taken on a copy to time the training; `clock` reads the seconds.
+    A few real steps are taken on a copy to time the training.
+
+    Args:
+        model: Network to forecast; it is not changed.
+        train: Points to train on, with their groups.
+        held_out: Points that judge the model and are never trained on.
+        recipe: Training settings: optimiser, learning rate, length, batches, loss.
+        budget: CPU seconds to spend; None: a minute, or 0.6 of the training where that is more.
+        watch: When to evaluate; None: as `forecast` does.
+        clock: Reads the seconds that the training is timed by.
     """
     from tiltmeter.forecast.policy import choose
     from tiltmeter.forecast.task import forecast_task

@@ -53,14 +53,24 @@ def nowcast(
     >>> rest["loss"].time.values[[0, -1]]
     array([ 40, 200])
 
-    `run` is the directory of a run of `train`: weights, optimiser and schedule are those of its last checkpoint, the
-    batches those of its seed; `model` is a network of its kind, which is not changed. Or `run` is the number of updates
-    made so far in a loop of one's own, `model` the network as it is, and `optimiser` the one in use.
+    For a run directory, weights, optimiser and schedule are those of its last checkpoint, the batches those of its
+    seed.
 
     The rest of the training is rehearsed from the weights as they are, if the `budget` (CPU seconds; default: a minute,
     or 0.6 of the rest where that is more) pays for it; else one narrow copy of the network is trained to the end.
     `method` takes `Rehearsal()` or `Twin()` instead. Both promise the end and the second half of the training; with the
     run's own batches a rehearsal is the rest of the run.
+
+    Args:
+        run: Directory of a run of `train`; or the number of updates made so far in a loop of your own.
+        model: A network of the same kind, not changed; in a loop of your own, the network as it is.
+        train: Points to train on, with their groups.
+        held_out: Points that judge the model and are never trained on.
+        recipe: Training settings: optimiser, learning rate, length, batches, loss.
+        budget: CPU seconds to spend; None: a minute, or 0.6 of the rest where that is more.
+        method: `Rehearsal()` or `Twin()`; None: what the budget pays for.
+        optimiser: The one in use, for a loop of your own; None: that of the last checkpoint.
+        watch: When to evaluate, and which measures to add to the default curves.
     """
     if method is not None and not hasattr(checked_method(method), "rest"):
         raise TypeError(f"`method` of a nowcast should be Rehearsal() or Twin(). Found {type(method).__name__}.")

@@ -17,9 +17,15 @@ from tiltmeter.interventions.shared.shares import FEW
 class Seen:
     """What a group intervention may see. The last dimension of arrays is the group; before it come grid, seeds or runs.
 
-    `losses` are averages over earlier steps, NaN until a group was seen (in the theory: the exact losses). `sizes` are
-    training points per group, None for fresh data. `gram` holds the inner products of the groups' mean gradients, (...,
-    G, G), for interventions with `sees_gram`.
+    In the theory, losses are exact.
+
+    Args:
+        time: Time of the step, in units of the clock.
+        groups: Labels of the groups, in the order of the last dimension.
+        shares: Share of each group in the training data.
+        losses: Average loss of each group over earlier steps; NaN until it was seen.
+        sizes: Training points of each group; None for fresh data.
+        gram: Inner products of the groups' mean gradients, (..., G, G); None unless `sees_gram`.
     """
 
     time: float
@@ -51,6 +57,11 @@ class GroupIntervention(Intervention, ABC):
     simulation, per step in training; the same run has rate / d.
 
     A new intervention only needs `pull`. `z` is its state, of the shape that `start` returns.
+
+    Args:
+        by: How pulls are applied: "weights" multiply the loss of a point, "draws" draw points of a group more often.
+        memory: Points of a group over which its loss is averaged; 0: only its last batch.
+        every: Steps between two times that it looks at the losses and acts.
     """
 
     sees_gram: ClassVar[bool] = False

@@ -48,6 +48,9 @@ class DataIntervention(Intervention, ABC):
     With `scout` > 0, a copy of the untrained model is first trained without interventions for that many steps, and
     `data` sees a snapshot of its outputs on the training points. The model itself then starts from its own initial
     weights. The steps of the scout count as cost.
+
+    Args:
+        scout: Steps for which a copy is first trained plainly, to look at its outputs; 0: none.
     """
 
     changes = "the data"
@@ -166,8 +169,15 @@ class PointIntervention(Intervention, ABC):
 class Shown:
     """What an intervention of terms may see of a batch, as torch tensors; what it does not ask for is None.
 
-    `group` holds codes, `x` the points as the model got them, `features` what went into its last linear layer, `own`
-    the module that the intervention has beside the model. `labels` are the labels of the training data, smallest first.
+    Args:
+        losses: Loss of every point.
+        scores: What the model gave for every point.
+        y: Label of every point.
+        labels: Labels of the training data, smallest first.
+        group: Group of every point as a number; None if not needed.
+        x: Points as the model got them; None if not needed.
+        features: What went into the last linear layer; None if not needed.
+        own: Module that the intervention trains beside the model; None if it has none.
     """
 
     losses: Any

@@ -22,6 +22,9 @@ def menu(steps: int) -> dict[str, Intervention]:
     ['balanced weights', 'balanced draws', 'group DRO']
 
     An intervention that does badly here may do well with other settings: pass your own to `advise`.
+
+    Args:
+        steps: Steps of the training; some settings depend on it.
     """
     return {
         "balanced weights": Balanced(),

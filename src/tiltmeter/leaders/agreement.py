@@ -73,6 +73,11 @@ def agreement(a: Trajectory, b: Trajectory, *curves: str) -> Agreement:
     Exact theory in `a` is evaluated at those times; anything else is interpolated in log time within the common range.
     Each row says which. Seeds are averaged. Standard errors come from the scatter over seeds, or from curves
     `<name>_se`.
+
+    Args:
+        a: Run that is compared; exact theory is evaluated at the times of `b`.
+        b: Run whose times count.
+        *curves: Curves to compare; none: all that both have.
     """
     for name, run in (("a", a), ("b", b)):
         checked_kind(name, run, Trajectory, A_RUN)

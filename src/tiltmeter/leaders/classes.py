@@ -55,6 +55,10 @@ def class_leaders(trajectory: Trajectory, curve: str = "class_loss") -> ClassLea
 
     A class may cross between groups although the groups do not, because other classes outweigh it; `hidden` lists
     these.
+
+    Args:
+        trajectory: Run to look at: theory, simulation, forecast or training.
+        curve: Curve with the dimensions `group` and `class`, "class_loss" or "class_accuracy".
     """
     whole = {"class_loss": "loss", "class_accuracy": "error"}.get(curve)
     values = trajectory[curve]

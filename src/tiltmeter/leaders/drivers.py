@@ -50,11 +50,18 @@ def drivers(
     gives a gap for each of the eight subsets. The contributions are the Shapley values of these gaps. Together with
     `rest` (the gap with all three off, due to teachers, start or loss weights) they add up to `loss_gap` exactly.
 
-    With `data=Fixed(...)` all eight are trained on a fixed set of that size. A `ClassMixture` has the same three:
-    without shift its means overlap with no teacher, and no class is more frequent by its bias. A group intervention
-    that changes during training is refused, because it reacts to the gap that would be split.
+    A `ClassMixture` has the same three: without shift its means overlap with no teacher, and no class is more frequent
+    by its bias. A group intervention that changes during training is refused, because it reacts to the gap that would
+    be split.
 
     A contribution says what removing this asymmetry would change on average, not that it alone causes the gap.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times of the evaluations, in units of t = steps / d.
+        pair: Two groups to compare; None: the only two there are.
+        data: A fixed training set; None: every example is fresh.
     """
     from tiltmeter.theory.predict import predict
 

@@ -35,9 +35,19 @@ PLURALS = ("men", "women", "people", "children")
 class Headline(NotebookText):
     """The claim, what it rests on (`licence`), and what would settle it where nothing is clear.
 
-    `claim` is one sentence, `brief` the same without the time; `before` says what was clear earlier. `curve` is the
-    curve that it is about, `pair` the two groups that it compares (None: no difference is clear, or more than two
-    groups in turn), `leader` the group that is better off at the end.
+    >>> import tiltmeter as tm
+    >>> print(tm.leaders(tm.predict(*tm.problem.cases.no_crossing()), "loss").headline.claim)
+    Group + has the lower loss throughout (more data).
+
+    Args:
+        claim: One sentence: who is better off, by how much, since when.
+        licence: What the claim rests on: seeds, evaluations, error rate.
+        curve: Curve that it is about.
+        pair: The two groups that it compares; None: no difference is clear, or it is about more than two.
+        leader: Group that is better off at the end; "": none is clear.
+        settle: What would settle it where nothing is clear.
+        before: What was clear earlier.
+        brief: The claim without the time.
     """
 
     claim: str

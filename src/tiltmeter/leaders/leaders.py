@@ -33,11 +33,24 @@ if TYPE_CHECKING:
 class Leaders(NotebookText):
     """Who leads in the chosen curves, when, and how sure it is; every statement holds together with all others.
 
-    `differences` holds every pair of groups in every curve with its limits. `phases`, `changes` and the leaders are
-    those of one curve, `curve`: the one the headline is about. `of("error")` is the same for another curve. `reasons`
-    says why a curve, or a group in a curve, is not judged; `notes` holds other remarks. `one_of` says among how many
-    pairs of groups the only one was chosen: the error rate does not cover this choice; `asked` are the curves that were
-    asked for, in their order.
+    `phases`, `changes` and the leaders are those of one curve, `curve`: the one the headline is about. `of("error")` is
+    the same for another curve.
+
+    Args:
+        differences: Every pair of groups in every curve, with its limits.
+        curves: Curves that were judged.
+        groups: Groups that were judged.
+        level: Error rate of all statements together.
+        scope: What the statements are about: the "run", the "runs", or any seed of the "recipe".
+        basis: What the limits rest on: "points", "standard errors", "seeds", "values", "forecast" or "exact".
+        evaluations: Evaluations that were tested together.
+        clock: What time counts: "step", "epoch", "round" or "t".
+        reasons: Why a curve, or a group in a curve, is not judged.
+        notes: Other remarks.
+        one_of: Pairs of groups among which the only one was chosen; the error rate does not cover this choice.
+        asked: Curves that were asked for, in their order.
+        question: What a positive decision means to a person; None: not given.
+        trajectory: Run that was judged.
     """
 
     differences: tuple[Difference, ...]
@@ -244,11 +257,18 @@ def leaders(
     root finding and need no test.
 
     `groups` names two groups to be compared alone, chosen before the data are seen. From six groups on, each is
-    compared with the mean of all (`every_pair` True or False chooses one or the other). The `question` of the task says
-    which curve is asked first; by default it is the one that the data carry.
+    compared with the mean of all (`every_pair` True or False chooses one or the other).
 
     "Not clear" is not "no difference": the limits say what is ruled out. The error rate does not hold for points that
     were also used to choose when to stop or which run to take.
+
+    Args:
+        trajectory: Run to look at: theory, simulation, forecast or training.
+        *curves: Curves to judge; none: loss, error, positive_rate, tpr and fpr, as far as recorded.
+        question: Its curve comes first; None: the question that the data carry.
+        groups: Two groups to compare alone, chosen before the data are seen; None: all.
+        level: Error rate of all statements together.
+        every_pair: Whether all pairs are compared; None: each with the mean of all, from six groups on.
     """
     checked_kind("trajectory", trajectory, Trajectory, A_RUN)
     checked_share("level", level)

@@ -87,8 +87,14 @@ def levels(
     3 levels tested together, 5 % error rate.
 
     A point belongs to one group of every level. The error rate `level` is shared by the levels (Bonferroni). Groups
-    with fewer than 20 points are not judged; their points count in the levels above. `attributes` names the parts of
-    the groups, by default the columns of the table of predictions.
+    with fewer than 20 points are not judged; their points count in the levels above.
+
+    Args:
+        trajectory: Run to look at: theory, simulation, forecast or training.
+        *curves: Curves to judge; none: those of `leaders`.
+        attributes: Names of the parts of the groups; empty: the columns of the table of predictions.
+        question: What a positive decision means to a person; None: the question that the data carry.
+        level: Error rate, shared by the levels.
     """
     kept = kept_points(trajectory)
     if kept is None:

@@ -81,6 +81,14 @@ def memorisation(
     examples. Crossings are matched in order of time by their new leader. Those without a match are created or removed.
 
     This is for small learning rates: neither flow has the batch noise of SGD.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        flow: Gradient flow: its learning rate, weights and start.
+        times: Times between which crossings are looked for.
+        data: Fixed training set.
+        curve: Curve whose crossings are found.
+        pair: Two groups to compare; None: the only two there are.
     """
     if not isinstance(flow, Flow):
         raise TypeError(f"`memorisation` compares gradient flows: pass a Flow(lr=...). Found {type(flow).__name__}.")

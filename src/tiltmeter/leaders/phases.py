@@ -31,7 +31,21 @@ TIMES_IN_PHASE = 64
 
 @dataclass(frozen=True)
 class Crossing(NotebookText):
-    """A lead change between `low` and `high`: exact for theory; else `time` is an estimate in between."""
+    """A lead change between `low` and `high`: exact for theory; else `time` is an estimate in between.
+
+    >>> import tiltmeter as tm
+    >>> change = tm.leaders(tm.predict(*tm.problem.cases.centred_crossing()), "loss").changes[0]
+    >>> change.leader_before, change.leader_after, round(change.time, 2)
+    ('-', '+', 5.64)
+
+    Args:
+        time: When the lead changed; an estimate between `low` and `high` unless the theory is exact.
+        low: Earliest time.
+        high: Latest time.
+        pair: The two groups.
+        leader_before: Group that led before.
+        leader_after: Group that leads after.
+    """
 
     time: float
     low: float
@@ -64,10 +78,21 @@ class Undecided(NotebookText):
 class Phase:
     """One interval of training with one leader, or with "" if no leader is clear.
 
-    `size` is the mean absolute gap, over log time for theory; of several groups it is the lead over the next. For a
-    measured run, the difference is at most `bound` throughout the interval. For the loss of exact theory, `driver`
-    names the cause of the gap, `reason` says it in words, and `contributions` holds the mean Shapley value of each
-    driver over log time."""
+    >>> import tiltmeter as tm
+    >>> phases = tm.leaders(tm.predict(*tm.problem.cases.centred_crossing()), "loss").phases
+    >>> [(phase.leader, phase.driver) for phase in phases]
+    [('-', 'variance'), ('+', 'representation')]
+
+    Args:
+        start: First time of the interval.
+        stop: Last time of the interval.
+        leader: Group that leads; "": none is clear.
+        size: Mean absolute gap, over log time for theory; of several groups, the lead over the next.
+        driver: Cause of the gap in the loss of exact theory; None elsewhere.
+        reason: The same in words.
+        contributions: Mean Shapley value of every driver over log time.
+        bound: Largest difference that is not ruled out in the interval, for a measured run.
+    """
 
     start: float
     stop: float

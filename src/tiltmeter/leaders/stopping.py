@@ -104,7 +104,6 @@ def stopping(
     >>> bool(advice.fairest.gap < advice.best_mean.gap)
     True
 
-    `curve` is the one whose gap counts: without one, the curve that answers the question of the task, else the loss.
     The quality that the mean is taken of is the error where `curve` is a rate of decisions (a model that always says
     yes has no gap in any of them), else the curve itself. Only evaluations at which the mean has improved on the first
     one count, so an untrained model is never advised. The gap is the largest difference between any two groups; the
@@ -112,7 +111,14 @@ def stopping(
 
     Values at an evaluation that was chosen on the same points are too optimistic. `judge` is the record of the same
     training on other points (`data.split(held_out=, judge=)`, with a probe for each): evaluations are chosen on the
-    first and measured on the second."""
+    first and measured on the second.
+
+    Args:
+        trajectory: Run to look at: theory, simulation, forecast or training.
+        within: How far the mean may lie above its best value, as a share of that value.
+        curve: Curve whose gap counts; None: that of the question, else the loss.
+        judge: The same training on other points, which measure the chosen evaluations; None: the same points.
+    """
     checked_kind("trajectory", trajectory, Trajectory, A_RUN)
     if not 0 <= checked_kind("within", within, (int, float), "a number") < 1e300:
         raise ValueError(f"`within` should not be negative. Found within = {within}.")

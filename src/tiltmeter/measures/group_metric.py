@@ -22,6 +22,10 @@ class Sometimes:
     >>> from tiltmeter.record import every
     >>> Sometimes(error, every(500)).when(1000)
     True
+
+    Args:
+        measure: Measure to evaluate.
+        when: Steps at which it is evaluated.
     """
 
     measure: Measure
@@ -42,6 +46,11 @@ class GroupMetric:
 
     `y_score` holds the model's outputs: one number or one row per point. Unless you set `better`, no group leads in
     this curve. Its standard error is not known.
+
+    Args:
+        function: Takes labels and scores of the points of a group and returns a number.
+        name: Name of the curve; empty: that of the function.
+        better: "lower", "higher" or "neither": which values are better.
     """
 
     function: Callable[[np.ndarray, np.ndarray], Any]

@@ -18,10 +18,15 @@ def at_matched_error(run: Trajectory, curve: str, level: float, error: str | Non
     >>> float(at_matched_error(run, "noise", level=0.2))
     0.2
 
-    This compares models that fit equally well, instead of models after the same number of steps. `error` is the curve
-    that is matched (default: training_error if recorded, else error), averaged over groups with equal weights. Each
-    seed or grid point has its own time; the result is NaN if the level is never reached. A curve recorded at fewer
-    evaluations is read at its next evaluation.
+    This compares models that fit equally well, instead of models after the same number of steps. The error is averaged
+    over groups with equal weights. Each seed or grid point has its own time; the result is NaN if the level is never
+    reached. A curve recorded at fewer evaluations is read at its next evaluation.
+
+    Args:
+        run: Run to look at, as `tm.load`, `tm.train` or a probe returns it.
+        curve: Curve that is read.
+        level: Error that should be reached.
+        error: Curve that is matched; None: training_error if recorded, else error.
     """
     if not 0 <= level <= 1:
         raise ValueError(f"`level` should be an error from 0 to 1. Found level = {level}.")

@@ -77,6 +77,16 @@ def measure(
     ['error', 'error_se']
 
     The model, its gradients and the random streams are left unchanged.
+
+    Args:
+        chosen: A measure, or its name to take it with its defaults.
+        model: Network to look at; it is not changed.
+        data: Points to evaluate it on, with their groups.
+        loss: Loss to use, of `tm` or any callable of torch; None: the one that fits labels and outputs.
+        decide: Turns scores into decisions; None: the positive label above its midpoint, or the largest output.
+        read: Finds the scores in what the model returns; None: the model returns scores.
+        chunk: Points that pass through the model at once; fewer need less memory.
+        step: Number of updates so far, for measures that need it; None: not known.
     """
     taken = find(chosen)() if isinstance(chosen, str) else chosen
     if not isinstance(model, nn.Module):
@@ -96,5 +106,15 @@ def snapshot_of(
     chunk: int = 256,
     step: int | None = None,
 ) -> Snapshot:
-    """Everything that a measure may use about a model now. Make it, and use it, inside `untouched(model)`."""
+    """Everything that a measure may use about a model now. Make it, and use it, inside `untouched(model)`.
+
+    Args:
+        model: Network to look at; it is not changed.
+        data: Points to evaluate, with their groups.
+        loss: Loss to use, of `tm` or any callable of torch; None: the one that fits labels and outputs.
+        decide: Turns scores into decisions; None: the positive label above its midpoint, or the largest output.
+        read: Finds the scores in what the model returns; None: the model returns scores.
+        chunk: Points that pass through the model at once; fewer need less memory.
+        step: Number of updates so far; None: not known.
+    """
     return Answers(model, data, loss, decide, read, chunk, keep_scores=True).snapshot(model, step)

@@ -61,11 +61,19 @@ def same_labels(blank: xr.DataArray, values: np.ndarray) -> xr.DataArray:
 class Snapshot:
     """The held-out points and the outputs of the model on them.
 
-    `loss`, `decision`, `margin` and `confidence` have one number per point; `score` has the outputs, of shape (points,)
-    or (points, outputs). `loss` is None if the loss is known only per group (`group_loss`). `decision`, `margin` and
-    `confidence` are None if the task has none. `score` is None if only the default curves are recorded. `seen` is the
-    model itself, in evaluation mode, for measures of weights, features, gradients or other inputs; it is None if only
-    the outputs are known (in an ensemble). `step` is the number of updates so far, if known.
+    Args:
+        data: Held-out points with their groups.
+        task: What is predicted: labels, outputs and how scores become decisions.
+        definition: The loss in words.
+        loss: Loss of every point; None if it is known only per group.
+        group_loss: Mean loss of every group, where no loss per point is known.
+        decision: Decision for every point; None if the task has none.
+        margin: Margin of every point; None if the task has none.
+        confidence: Probability of the decision for every point; None if the task has none.
+        score: Outputs, (points,) or (points, outputs); None if only the default curves are recorded.
+        seen: The model itself in evaluation mode; None if only the outputs are known, as in an ensemble.
+        step: Number of updates so far; None: not known.
+        blanks: Labels of curves that were made before, so that they are made only once.
     """
 
     data: GroupedData

@@ -61,6 +61,13 @@ def mlp(
 
     >>> sum(p.numel() for p in mlp(10, (20, 30), 1).parameters())
     881
+
+    Args:
+        inputs: Number of inputs.
+        hidden: Widths of the hidden layers.
+        outputs: Number of outputs.
+        nonlinearity: Name of the function between layers, such as "relu" or "tanh".
+        bias: Whether layers have biases.
     """
     layers: list[nn.Module] = [nn.Flatten()]
     for a, b in pairwise([inputs, *hidden]):
@@ -73,6 +80,13 @@ def deep_linear(inputs: int, width: int, depth: int, outputs: int = 1, scale: fl
 
     >>> [tuple(layer.weight.shape) for layer in deep_linear(8, 100, 3)]
     [(100, 8), (100, 100), (1, 100)]
+
+    Args:
+        inputs: Number of inputs.
+        width: Units of every hidden layer.
+        depth: Number of layers.
+        outputs: Number of outputs.
+        scale: Standard deviation of the weights, times sqrt(inputs of the layer).
     """
     if depth < 1:
         raise ValueError(f"`depth` should be at least 1. Found depth = {depth}.")
@@ -91,6 +105,9 @@ def compact_weight(model: nn.Module) -> Tensor:
     torch.Size([1, 8])
 
     A module with its own `forward` is tried once: its output should be that of the product.
+
+    Args:
+        model: Network to look at; it is not changed.
     """
     product: Tensor | None = None
     for layer in model.modules():
@@ -129,7 +146,12 @@ def _computes(model: nn.Module, product: Tensor) -> bool:
 
 
 class TwoLayer(nn.Module):
-    """`units` neurons without bias; weights `v` (units, inputs) and `u` (units,)."""
+    """`units` neurons without bias; weights `v` (units, inputs) and `u` (units,).
+
+    Args:
+        v: Weights of the first layer, (units, inputs).
+        u: Weights of the second layer, (units,).
+    """
 
     def __init__(self, v: Tensor, u: Tensor) -> None:
         super().__init__()
@@ -145,6 +167,12 @@ def two_layer(inputs: int, units: int, scale: float = 1e-4, dtype: torch.dtype =
     >>> net = two_layer(2, 50)
     >>> bool(torch.allclose(net.u.abs(), net.v.norm(dim=1)))
     True
+
+    Args:
+        inputs: Number of inputs.
+        units: Number of neurons.
+        scale: Typical length of the weights of a neuron.
+        dtype: Type of the weights.
     """
     if scale <= 0:
         raise ValueError(f"`scale` should be positive. Found scale = {scale}.")

@@ -59,7 +59,11 @@ def _memory() -> bytes | None:
 
 
 def streams() -> dict[str, Any]:
-    """The state of the global generators of Python, NumPy and torch, on every device in use."""
+    """The state of the global generators of Python, NumPy and torch, on every device in use.
+
+    >>> sorted(streams())[:2]
+    ['numpy', 'python']
+    """
     state: dict[str, Any] = {
         "python": random.getstate(),
         "numpy": numpy_state(),
@@ -73,7 +77,16 @@ def streams() -> dict[str, Any]:
 
 
 def put_back(state: dict[str, Any]) -> None:
-    """Restore this state, so that every stream continues from there."""
+    """Restore this state, so that every stream continues from there.
+
+    >>> state, first = streams(), torch.rand(1)
+    >>> put_back(state)
+    >>> bool(first == torch.rand(1))
+    True
+
+    Args:
+        state: What `streams` returned.
+    """
     random.setstate(state["python"])
     put_numpy_back(state["numpy"])
     torch.set_rng_state(state["torch"])
@@ -105,10 +118,20 @@ def deep_copy(model: nn.Module, keep_type: bool = False) -> nn.Module:
 def untouched(model: nn.Module) -> Iterator[None]:
     """Inside this context the model is in evaluation mode without gradients; afterwards everything is as before.
 
+    >>> model = nn.Linear(3, 2)
+    >>> with untouched(model):
+    ...     model.training
+    False
+    >>> model.training
+    True
+
     Modes, buffers and random streams are restored. Modes are set flag by flag, because a user's `train()` may do more.
     The autocast cache is disabled: in older versions of torch, a weight that was cast here without gradient was reused
     in the next training step. Compiled code runs as plain PyTorch, so that evaluating never uses up the recompilations
     of the training.
+
+    Args:
+        model: Network to look at; it is not changed.
     """
     modules = list(model.modules())
     modes = [module.training for module in modules]

@@ -44,9 +44,16 @@ def curves(
     of that mean (from the scatter over seeds, or from `<curve>_se`). The band shows how well the *mean* is known, not
     how far single runs scatter. Where a forecast promises nothing, it is drawn with thin dashed lines.
 
-    `leaders` shades the background by leader; `timescales` marks vertical lines; `groups` selects groups (or pairs);
-    `labels` names the trajectories (default: what made them). Time 0 is left out because the axis is logarithmic, and
-    curves with more than 500 times are thinned.
+    Time 0 is left out because the axis is logarithmic, and curves with more than 500 times are thinned.
+
+    Args:
+        *trajectories: Runs to draw together.
+        curve: Name of the curve, such as "loss" or "error".
+        leaders: Shades the background by leader; None: no shades.
+        timescales: Marks vertical lines, from `tm.timescales`; None: none.
+        groups: Groups or pairs to draw; None: all.
+        labels: Names of the runs; None: what made them.
+        title: Text above the picture; None: no title.
     """
     _check(trajectories, curve, labels)
     clock = trajectories[0].clock

@@ -49,7 +49,12 @@ def order_parameters(
     >>> len(chart.to_dict()["vconcat"])
     3
 
-    `timescales` marks when each converges: τ_M along the means, τ_R across them, τ_Q for the length.
+    Time scales: τ_M along the means, τ_R across them, τ_Q for the length.
+
+    Args:
+        trajectory: Run to look at: theory, simulation, forecast or training.
+        timescales: Marks when each converges, from `tm.timescales`; None: no marks.
+        title: Text above the picture; None: no title.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`order_parameters` draws a trajectory. Found {type(trajectory).__name__}.")
@@ -88,6 +93,10 @@ def memorisation(found: Memorisation, title: str | None = None) -> alt.LayerChar
     ['rule', 'rule']
 
     A rule is where the leader changes, not where the gap is largest.
+
+    Args:
+        found: Result of `tm.fairness.memorisation`.
+        title: Text above the picture; None: no title.
     """
     if not isinstance(found, Memorisation):
         raise TypeError(f"`plot.memorisation` draws the result of `memorisation`. Found {type(found).__name__}.")
@@ -126,6 +135,11 @@ def class_curves(trajectory: Trajectory, curve: str = "class_loss", title: str |
     3
 
     It is about the inputs of one class; a class may cross between groups that do not (`class_leaders`).
+
+    Args:
+        trajectory: Run to look at: theory, simulation, forecast or training.
+        curve: Curve with a dimension `class`.
+        title: Text above the picture; None: no title.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.class_curves` draws a trajectory. Found {type(trajectory).__name__}.")
@@ -166,6 +180,10 @@ def drivers(trajectory: Trajectory, title: str | None = None) -> alt.LayerChart:
 
     What it does not mean: a contribution says what removing that asymmetry of the data would change on average, not
     that it alone causes the gap.
+
+    Args:
+        trajectory: Result of `tm.drivers`.
+        title: Text above the picture; None: no title.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.drivers` draws the trajectory of `tm.drivers`. Found {type(trajectory).__name__}.")

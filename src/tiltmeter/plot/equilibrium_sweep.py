@@ -47,10 +47,15 @@ def double_descent(trajectory: Trajectory, curve: str = "loss", title: str | Non
     >>> double_descent(few).to_dict()["layer"][0]["mark"]["type"]
     'line'
 
-    `trajectory` comes from `predict` over one grid dimension, usually `samples`. If there are about as many examples as
-    dimensions, groups that are trained to the end have a peak; groups that are stopped in time do not.
+    If there are about as many examples as dimensions, groups that are trained to the end have a peak; groups that are
+    stopped in time do not.
 
     The last time is not the end of training unless the times reach that far.
+
+    Args:
+        trajectory: Result of `predict` over one grid dimension, usually `samples`.
+        curve: Name of the curve, such as "loss" or "error".
+        title: Text above the picture; None: no title.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.double_descent` draws a trajectory of `predict`. Found {type(trajectory).__name__}.")
@@ -120,6 +125,13 @@ def feature_sweep(
     >>> found = theory.random_features(problem, [0.5, 1.0, 2.0, 4.0], samples=2.0)
     >>> [layer["mark"]["type"] for layer in feature_sweep(found, samples=2.0).to_dict()["layer"]]
     ['line', 'line', 'rule']
+
+    Args:
+        found: Result of `tm.theory.random_features`.
+        x: Dimension along the axis.
+        curves: Curves to draw.
+        samples: Marks the place where x equals it; None: no mark.
+        title: Text above the picture; None: no title.
     """
     if not isinstance(found, xr.Dataset):
         raise TypeError(
@@ -192,8 +204,14 @@ def equilibrium_sweep(
     >>> len(equilibrium_sweep(found).to_dict()["vconcat"])
     2
 
-    `theory` (from `equilibrium`) is drawn as lines, `measured` (from `train_to_equilibrium`) as marks with error bars
-    of two standard errors over seeds. Gaps are between groups, first minus second. A geometric grid gets a log axis.
+    Gaps are between groups, first minus second. A geometric grid gets a log axis.
+
+    Args:
+        theory: Result of `tm.equilibrium`, drawn as lines.
+        measured: Result of `train_to_equilibrium`, drawn as marks with two standard errors; None: no marks.
+        curves: Curves to draw, one panel each.
+        x: Grid dimension along the axis; None: the only one.
+        title: Text above the picture; None: no title.
     """
     sets = [theory] if measured is None else [theory, measured]
     for one in sets:

@@ -28,6 +28,11 @@ def frontier(found: Mapping[str, xr.Dataset], criterion: Criterion, title: str |
 
     Every grid point of a Dataset is a mark. The line joins the Pareto-optimal ones: no other of the same way of
     training is better in both.
+
+    Args:
+        found: Results of `equilibrium` over a grid, one per way of training.
+        criterion: Unfairness along the axis, one of `tm.fairness.criteria`.
+        title: Text above the picture; None: no title.
     """
     if not found:
         raise ValueError("`frontier` needs at least one Dataset by name. Found none.")

@@ -45,6 +45,12 @@ def labelled_points(
     >>> chart = labelled_points([("digits", "balanced", 0.5, 0.6), ("digits", "plain", 1, 1)], "forecast", "trained")
     >>> chart.to_dict()["layer"][0]["mark"]["type"]
     'line'
+
+    Args:
+        marks: One (series, label, x, y) per mark.
+        x_title: Text of the horizontal axis.
+        y_title: Text of the vertical axis.
+        title: Text above the picture; None: no title.
     """
     drawn: list[dict[str, Any]] = [
         {"run": visible(series), "label": visible(label), "x": short(x), "y": short(y)} for series, label, x, y in marks
@@ -75,6 +81,11 @@ def as_groups(trajectory: Trajectory, curve: str, dim: str) -> Trajectory:
     >>> share = xr.DataArray([[0.2, 0.8]], dims=("time", "cue"), coords={"time": [1], "cue": ["shape", "colour"]})
     >>> as_groups(Trajectory({"share": share}, "step", Origin("example")), "share", "cue")["share"].dims
     ('time', 'group')
+
+    Args:
+        trajectory: Run to look at: theory, simulation, forecast or training.
+        curve: Curve that is kept.
+        dim: Dimension that becomes `group`.
     """
     values = trajectory[curve]
     if dim not in values.dims:
@@ -91,6 +102,10 @@ def angles(values: xr.DataArray, title: str | None = None) -> alt.LayerChart:
     >>> wave = xr.DataArray(np.cos(np.radians(np.arange(0, 360, 5))), coords={"angle": np.arange(0, 360, 5)})
     >>> len(angles(wave).layer)
     3
+
+    Args:
+        values: Array with a dimension `angle` in degrees.
+        title: Text above the picture; None: no title.
     """
     if "angle" not in values.dims:
         raise ValueError(f"`values` should have a dimension `angle`. Found dims {values.dims}.")
@@ -125,6 +140,10 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
     >>> made = xr.DataArray([[[0.0, 0.1]]], dims=("time", "seed", "ratio"), coords={"time": [0], "ratio": [1.0, 10.0]})
     >>> len(reliance({"linear": made}).layer)
     3
+
+    Args:
+        bias: Arrays with a dimension `ratio`, by name.
+        title: Text above the picture; None: no title.
     """
     if not bias:
         raise ValueError("There is nothing to draw: no kind of model.")
@@ -181,7 +200,16 @@ def labelled_lines(
     >>> [one["mark"]["type"] for one in labelled_lines(steps, "layer", null=1.0).to_dict()["layer"]]
     ['line', 'point']
 
-    `null` is the null value, drawn in black: a number, or a curve over `along` (averaged over all other dimensions).
+    The null value is averaged over all other dimensions.
+
+    Args:
+        curve: Array to draw.
+        dim: Dimension with one line per label.
+        along: Dimension along the axis.
+        null: Null value, drawn in black: a number or a curve over `along`; None: none.
+        title: Text above the picture; None: no title.
+        y_title: Text of the vertical axis; None: the name of the curve.
+        clock: What time counts: "step", "epoch", "round" or "t".
     """
     extra = [str(d) for d in curve.dims if d not in (along, dim, "seed")]
     if extra or dim not in curve.dims or along not in curve.dims:

@@ -31,6 +31,10 @@ def areas(card: Scorecard, title: str | None = None) -> alt.LayerChart:
     2
 
     Small marks are seeds, large ones their mean. A run that lies left of the baseline and above it levels down.
+
+    Args:
+        card: Result of `tm.scorecard`.
+        title: Text above the picture; None: no title.
     """
     dots: list[dict[str, Any]] = []
     means: list[dict[str, Any]] = []
@@ -72,6 +76,10 @@ def who_paid(card: Scorecard, title: str | None = None) -> alt.LayerChart:
     'rule'
 
     Lines to the right are losses for that group. A long line is not a certain one: errors stand in the scorecard.
+
+    Args:
+        card: Result of `tm.scorecard`.
+        title: Text above the picture; None: no title.
     """
     pieces: list[dict[str, Any]] = []
     before = card.baseline.at_selected
@@ -121,6 +129,11 @@ def pulls(runs: Mapping[str, Trajectory], curve: str = "loss", title: str | None
 
     The lower panel has a line for every run that recorded its pulls: the pull on the group that is worst off in the
     first run at its end. Without any, there is no lower panel. Seeds are averaged.
+
+    Args:
+        runs: Runs by name.
+        curve: Name of the curve, such as "loss" or "error".
+        title: Text above the picture; None: no title.
     """
     if not runs:
         raise ValueError("`pulls` needs at least one run by name. Found none.")
@@ -195,6 +208,12 @@ def loss_plane(
 
     On the dashed diagonal all groups are alike. A run that is only faster moves further along the same line; one that
     changes the path is another line; levelling down ends high on the diagonal. Seeds are averaged.
+
+    Args:
+        runs: Runs by name.
+        curve: Name of the curve, such as "loss" or "error".
+        shares: Share of each group, by which means are weighted; None: those the first run recorded.
+        title: Text above the picture; None: no title.
     """
     if not runs:
         raise ValueError("`loss_plane` needs at least one run by name. Found none.")

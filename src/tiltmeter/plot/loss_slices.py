@@ -27,7 +27,13 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
 
     To the right lies the way that training goes. By default four moments are drawn, evenly spaced in the evaluations,
     each with its own scale. Seeds are averaged. What it does not show: other directions, in which the loss may look
-    different."""
+    different.
+
+    Args:
+        trajectory: Run that recorded the measure `loss-slice`.
+        times: Moments to draw; None: four, evenly spaced in the evaluations.
+        title: Text above the picture; None: no title.
+    """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.loss_slices` draws a trajectory. Found {type(trajectory).__name__}.")
     if "loss_slice" not in trajectory:

@@ -213,6 +213,13 @@ def phase_diagram(
 
     What it does not show: two crossings between neighbouring times, and a change of lead after the last time. Choose
     the times accordingly.
+
+    Args:
+        trajectory: Result of `predict` over a grid of two dimensions.
+        curve: Name of the curve, such as "loss" or "error".
+        x: Grid dimension along the horizontal axis; None: the first.
+        y: Grid dimension along the vertical axis; None: the second.
+        title: Text above the picture; None: no title.
     """
     across, up = grid_dimensions(trajectory, curve, x, y)
     kinds = kinds_of(trajectory, curve, across, up)

@@ -25,6 +25,10 @@ def save(chart: alt.TopLevelMixin, path: str | os.PathLike[str]) -> Path:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(chart, folder + "/loss.json").name
     'loss.json'
+
+    Args:
+        chart: Picture of `tm.plot`.
+        path: File to write; its ending says which format.
     """
     target = Path(path)
     suffix = target.suffix.removeprefix(".").lower()

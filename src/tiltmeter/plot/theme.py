@@ -71,7 +71,12 @@ def style_of(group: Hashable, every: Sequence[Hashable], layer: int = 0) -> Grou
 
 
 def axis(title: str | list[str] | None, **settings: Any) -> alt.Axis:
-    """An axis in the house style."""
+    """An axis in the house style.
+
+    Args:
+        title: Text of the axis; None: no text.
+        **settings: Further options of Altair's `Axis`.
+    """
     return alt.Axis(
         **{
             "title": title,
@@ -92,7 +97,12 @@ def axis(title: str | list[str] | None, **settings: Any) -> alt.Axis:
 
 
 def legend(title: str | list[str] | None, **settings: Any) -> alt.Legend:
-    """A legend in the house style."""
+    """A legend in the house style.
+
+    Args:
+        title: Text above the legend; None: no text.
+        **settings: Further options of Altair's `Legend`.
+    """
     return alt.Legend(
         **{
             "title": title,
@@ -119,7 +129,13 @@ def heading(title: str) -> alt.TitleParams:
 
 
 def frame(title: str | None, width: float = WIDTH, height: float = HEIGHT) -> dict[str, Any]:
-    """The properties of a picture: its size and, if any, its title."""
+    """The properties of a picture: its size and, if any, its title.
+
+    Args:
+        title: Text above the picture; None: no title.
+        width: Width in pixels.
+        height: Height in pixels.
+    """
     size: dict[str, Any] = {"width": width, "height": height}
     return size if title is None else {**size, "title": heading(title)}
 
@@ -129,6 +145,10 @@ def airy(low: float, high: float) -> tuple[float, float]:
 
     >>> airy(0.0, 1.0), airy(0.0, 1e-17)
     ((-0.05, 1.05), (-0.5, 0.5))
+
+    Args:
+        low: Smallest value.
+        high: Largest value.
     """
     if high - low <= 1e-9 * max(1.0, abs(low)):
         return low - 0.5, high + 0.5
@@ -139,6 +159,9 @@ def rows(values: list[dict[str, Any]]) -> dict[str, Any]:
     """Data embedded in the picture itself: no row limit applies, and no global setting is changed.
 
     A plain dictionary, because Altair checks `InlineData` row by row, which takes longer than everything else.
+
+    Args:
+        values: One dictionary per row.
     """
     return {"values": values}
 
@@ -148,6 +171,9 @@ def short(value: float) -> float | None:
 
     >>> short(1 / 3), short(float("nan"))
     (0.3333333, None)
+
+    Args:
+        value: Number to shorten.
     """
     return float(f"{value:.7g}") if abs(value) < float("inf") else None
 
@@ -166,6 +192,11 @@ def run_channels(names: Sequence[str], lines: bool = False, title: str | None = 
 
     >>> run_channels(["plain", "balanced"]).colour.to_dict()["scale"]["domain"]
     ['plain', 'balanced']
+
+    Args:
+        names: Names of the runs, in order.
+        lines: Whether the legend shows strokes instead of marks.
+        title: Text above the legend; None: no text.
     """
     domain = [visible(name) for name in names]
     settings = {"symbolType": LINE_SYMBOL, "symbolSize": 260} if lines else {}

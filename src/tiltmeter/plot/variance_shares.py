@@ -24,6 +24,12 @@ def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = Non
     ['circle', 'line', 'rule', 'point']
 
     The interval is that of the mean over seeds (Student's t). It does not show how other factors change the response.
+
+    Args:
+        table: Response with one dimension per factor and `seed`.
+        x: Factor along the axis.
+        colour: Factor with one colour per level.
+        title: Text above the picture; None: no title.
     """
     for name in (x, colour):
         if name not in table.dims or name == "seed":
@@ -92,8 +98,12 @@ def variance_shares(found: Sequence[Shares], parts: Sequence[str] | None = None,
     >>> picture.to_dict()["layer"][0]["mark"]["type"]
     'rect'
 
-    Every square shows its share in per cent and its interval below. `parts` chooses the columns; by default these are
-    the factors, the pairs that reach a twentieth somewhere, the rest and chance.
+    Every square shows its share in per cent and its interval below.
+
+    Args:
+        found: Results of `tm.shares`, one row each.
+        parts: Columns; None: the factors, the pairs that reach a twentieth somewhere, the rest and chance.
+        title: Text above the picture; None: no title.
     """
     if not found:
         raise ValueError("`variance_shares` needs at least one result of `shares`. Found none.")

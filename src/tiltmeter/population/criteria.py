@@ -168,6 +168,9 @@ class WorstGroupLoss(Criterion):
     >>> loss = xr.DataArray([[0.5, 0.5], [0.1, 0.4]], dims=["time", "group"], coords={"time": [0, 10]})
     >>> WorstGroupLoss().of({"loss": loss}).item()
     0.4
+
+    Args:
+        step: Step at which the loss counts; None: the last.
     """
 
     levels = False
@@ -251,7 +254,12 @@ CRITERIA: tuple[Criterion, ...] = (
 
 
 def trade_off(found: xr.Dataset, criterion: Criterion) -> np.ndarray:
-    """(unfairness, error of the population) of every grid point that has both, shape (n, 2)."""
+    """(unfairness, error of the population) of every grid point that has both, shape (n, 2).
+
+    Args:
+        found: Result of `equilibrium` over a grid.
+        criterion: Unfairness, one of `tm.fairness.criteria`.
+    """
     unfair, error = xr.broadcast(criterion.of(found), found["population_error"])
     points = np.stack([np.ravel(unfair), np.ravel(error)], axis=1)
     return np.asarray(points[np.isfinite(points).all(axis=1)])
@@ -262,6 +270,9 @@ def unbeaten(points: np.ndarray) -> np.ndarray:
 
     >>> unbeaten(np.array([[0.1, 0.5], [0.2, 0.3], [0.3, 0.4]])).tolist()
     [[0.1, 0.5], [0.2, 0.3]]
+
+    Args:
+        points: Two columns, in both of which less is better.
     """
     ordered = points[np.lexsort((points[:, 1], points[:, 0]))]
     lowest = np.append(np.inf, np.minimum.accumulate(ordered[:, 1])[:-1])

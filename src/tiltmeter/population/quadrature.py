@@ -19,6 +19,10 @@ class Sobol:
 
     With common nodes, averages are smooth functions of the overlaps and can be used in an ODE. `scramble` selects one
     of many equally good sets of nodes: the spread over several shows the error of the quadrature (Owen 1995).
+
+    Args:
+        count: Number of nodes, a power of 2.
+        scramble: Which of many equally good sets of nodes.
     """
 
     count: int = 4096

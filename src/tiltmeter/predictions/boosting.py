@@ -58,9 +58,18 @@ def boosting(
     the last. Or give `train`, and the model is fitted on it exactly as without watching: boosting models at once,
     others by one call of `partial_fit` per round or by a warm start with one more estimator, up to `rounds`.
 
-    `weights` become the `sample_weight` of the fit: see `sample_weight`. `x` and `train_x` are what the model takes,
-    row for row, if that is not the array of numbers in the data: a DataFrame with words, for instance. `seed` is noted
-    in the Origin; runs of several seeds are joined by `tm.stack`.
+    `seed` is noted in the Origin; runs of several seeds are joined by `tm.stack`.
+
+    Args:
+        model: Fitted model of scikit-learn, XGBoost, LightGBM or CatBoost; or, with `train`, one to fit.
+        held_out: Points that judge the model and are never trained on.
+        train: Points to fit the model on; None: it is fitted already.
+        rounds: Rounds of `partial_fit` or warm starts; None: a boosting model has its own number.
+        when: Rounds that are evaluated, beside the last.
+        weights: Factor on each group or (group, label), or an intervention of groups; they become `sample_weight`.
+        x: Held-out points as the model takes them, row for row; None: the array in `held_out`.
+        train_x: Training points as the model takes them; None: the array in `train`.
+        seed: Seed that is noted in the Origin.
     """
     if not isinstance(held_out, GroupedData):
         raise TypeError(f"`held_out` should be GroupedData. Found {type(held_out).__name__}.")
@@ -89,8 +98,11 @@ def sample_weight(train: GroupedData, weights: Mapping[Any, float] | GroupInterv
     >>> sample_weight(data, Balanced())[[0, 99]].tolist(), sample_weight(data, {("a", 1): 3.0})[:2].tolist()
     ([0.625, 2.5], [1.0, 3.0])
 
-    `weights` maps groups, or (group, label), to numbers; or is an intervention of groups whose weights do not change
-    during training, as `Balanced()`. Others need the losses of the steps before: they are for networks.
+    Interventions that change during training need the losses of the steps before: they are for networks.
+
+    Args:
+        train: Points to train on, with their groups.
+        weights: Factor on each group or (group, label); or an intervention of groups that is constant in training.
     """
     if isinstance(weights, GroupIntervention):
         if not weights.constant or weights.by != "weights":

@@ -90,9 +90,20 @@ def checkpoints(
 
     Files of safetensors and torch are read, the latter with `weights_only=True`: nothing in them is executed. Larger
     checkpoints are searched for their weights ("state_dict", "model"), and the names that wrappers add are removed.
-    With `to`, every evaluation is on disk before the next begins; called again, it goes on after the last one. `loss`
-    and `read` are those of `Probe`; `device` is where the network is evaluated. With several `processes`, checkpoints
-    are evaluated side by side and recorded in order; `make`, `loss` and `read` should then be importable by name.
+    With `to`, every evaluation is on disk before the next begins; called again, it goes on after the last one. With
+    several `processes`, checkpoints are evaluated side by side and recorded in order; `make`, `loss` and `read` should
+    then be importable by name.
+
+    Args:
+        folder: Folder of saved weights, or an iterable of checkpoints.
+        make: Makes a network into which weights are loaded.
+        held_out: Points that judge the model and are never trained on.
+        to: Run directory, which goes on after a kill; None: memory.
+        loss: Loss to record, as in `Probe`; None: the one that fits.
+        read: Finds the scores in what the model returns; None: the model returns scores.
+        chunk: Points that pass through the model at once; fewer need less memory.
+        device: Where the network is evaluated, such as "cuda"; None: where `make` puts it.
+        processes: Checkpoints that are evaluated side by side; `make` should then be importable.
     """
     if isinstance(processes, bool) or not isinstance(processes, int) or processes < 1:
         raise ValueError(f"`processes` should be a positive integer. Found processes = {processes!r}.")

@@ -47,24 +47,35 @@ def run(
     >>> print(tm.leaders(run(table, label="approved", group="sex"), "error").headline.claim)
     Group F has the higher error, 18 % against 1 %.
 
-    `frame` is a table of pandas, polars, Arrow or Hugging Face `datasets`, the path of a .csv, .parquet or .feather
-    file, or a dict of arrays; the other arguments name its columns. Or leave it out, and pass arrays. Every row is one
-    prediction. `score` is the probability of the positive label, or several columns with the probability of each
-    label in ascending order; by default the column named "score". `loss` says so if scores are something else:
-    `tm.Logistic()` for log odds, `tm.losses.CrossEntropy()` for scores before a softmax, `tm.Square()` for predicted
-    values. What scores are is never guessed from their values.
+    A table may be of pandas, polars, Arrow or Hugging Face `datasets`. Every row is one prediction. `score` is the
+    probability of the positive label, or several columns with the probability of each label in ascending order; by
+    default the column named "score". `loss` says so if scores are something else: `tm.Logistic()` for log odds,
+    `tm.losses.CrossEntropy()` for scores before a softmax, `tm.Square()` for predicted values. What scores are is never
+    guessed from their values.
 
     `decision` holds what was decided, as labels or booleans. Without scores there are error and rates, but no loss and
-    no thresholds; with scores, it takes the place of "above one half" or of the most probable label. `group` is one
-    column, or several for intersections.
+    no thresholds; with scores, it takes the place of "above one half" or of the most probable label.
 
     Several evaluations stand below each other with a `step` (by default the column of that name), or beside each other
     with `score={step: column}`. They should hold the same points in the same order, or `point` names the column that
-    identifies a point. Several `seed`s become one run with a dimension for seeds, as `tm.stack` joins them. Of two
-    labels, `positive` is the one that is a yes; `question` says what a yes means to a person. Weighted points
-    (`weight`) have curves and standard errors, but are not judged point by point.
+    identifies a point. Several `seed`s become one run with a dimension for seeds, as `tm.stack` joins them. Weighted
+    points (`weight`) have curves and standard errors, but are not judged point by point.
 
     The predictions should be made for points that the model was not trained on: nothing here can know.
+
+    Args:
+        frame: Table, path of a .csv, .parquet or .feather file, or dict of arrays; None: the others are arrays.
+        label: Column of the true labels.
+        group: Column of the groups, or several for intersections.
+        score: Column of the probability of the positive label, or one per label; None: "score".
+        decision: Column of what was decided; None: follows from the scores.
+        step: Column of the evaluation; None: "step" if there is one.
+        weight: Column of how much each point counts; None: all alike.
+        seed: Column of the seed, for several runs; None: one run.
+        point: Column that identifies a point; None: points are in the same order at every step.
+        positive: Which of two labels is a yes; None: the larger.
+        loss: What scores are, if not probabilities: `tm.Logistic()`, `tm.losses.CrossEntropy()` or `tm.Square()`.
+        question: What a yes means to a person; None: the plain terms.
     """
     given = {"label": label, "score": score, "decision": decision, "group": group, "step": step}
     table, columns = named_table(frame, **given, weight=weight, seed=seed, point=point)

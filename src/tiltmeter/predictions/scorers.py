@@ -38,8 +38,13 @@ FEWEST = 20
 class GroupScorer:
     """A function of (estimator, X, y), as `scoring=` takes it.
 
-    `rate` gives, of labels and decisions, which points count and for which of them the event happened. `worst` makes
-    one number of the events and points of all groups, in which more is better."""
+    Args:
+        group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
+        rate: Gives, of labels and decisions, which points count and for which of them the event happened.
+        worst: Makes one number of the events and points of all groups, in which more is better.
+        level: Score the limit at this error rate instead of the value, so that few points do not look good; None: the
+            value.
+    """
 
     group: Any
     rate: Callable[[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]
@@ -62,27 +67,72 @@ class GroupScorer:
 
 
 def worst_group_error(group: Any, *, level: float | None = None) -> GroupScorer:
-    """Minus the largest error rate of any group."""
+    """Minus the largest error rate of any group.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X = np.repeat([[0], [1]], 50, axis=0)
+    >>> y = np.array([1] * 45 + [0] * 5 + [1] * 30 + [0] * 20)
+    >>> round(worst_group_error(0)(DummyClassifier().fit(X, y), X, y), 2)
+    -0.4
+
+    Args:
+        group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
+        level: Score the limit at this error rate instead of the value, so that few points do not look good; None: the
+            value.
+    """
     return GroupScorer(group, _wrong, _largest, level)
 
 
 def error_gap(group: Any, *, level: float | None = None) -> GroupScorer:
-    """Minus the difference between the largest and the smallest error rate; with `level`, the most that it could be."""
+    """Minus the difference between the largest and the smallest error rate; with `level`, the most that it could be.
+
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X = np.repeat([[0], [1]], 50, axis=0)
+    >>> y = np.array([1] * 45 + [0] * 5 + [1] * 30 + [0] * 20)
+    >>> round(error_gap(0)(DummyClassifier().fit(X, y), X, y), 2)
+    -0.3
+
+    Args:
+        group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
+        level: Score the limit at this error rate instead of the value, so that few points do not look good; None: the
+            value.
+    """
     return GroupScorer(group, _wrong, _gap, level)
 
 
 def tpr_gap(group: Any, *, positive: Any = 1, level: float | None = None) -> GroupScorer:
-    """Minus the largest difference in true positive rates (equal opportunity)."""
+    """Minus the largest difference in true positive rates (equal opportunity).
+
+    Args:
+        group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
+        positive: Label that counts as a yes.
+        level: Score the limit at this error rate instead of the value, so that few points do not look good; None: the
+            value.
+    """
     return GroupScorer(group, _Among(positive, True), _gap, level)
 
 
 def fpr_gap(group: Any, *, positive: Any = 1, level: float | None = None) -> GroupScorer:
-    """Minus the largest difference in false positive rates."""
+    """Minus the largest difference in false positive rates.
+
+    Args:
+        group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
+        positive: Label that counts as a yes.
+        level: Score the limit at this error rate instead of the value, so that few points do not look good; None: the
+            value.
+    """
     return GroupScorer(group, _Among(positive, False), _gap, level)
 
 
 def selection_gap(group: Any, *, positive: Any = 1, level: float | None = None) -> GroupScorer:
-    """Minus the largest difference in selection rates (demographic parity)."""
+    """Minus the largest difference in selection rates (demographic parity).
+
+    Args:
+        group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
+        positive: Label that counts as a yes.
+        level: Score the limit at this error rate instead of the value, so that few points do not look good; None: the
+            value.
+    """
     return GroupScorer(group, _Among(positive, None), _gap, level)
 
 

@@ -14,7 +14,13 @@ __all__ = ["Case", "centred_crossing", "no_bias", "no_crossing", "spurious_corre
 
 
 class Case(NamedTuple):
-    """A problem, how it is trained, and times that show its course."""
+    """A problem, how it is trained, and times that show its course.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times that show its course.
+    """
 
     problem: Mixture
     sgd: SGD
@@ -23,6 +29,10 @@ class Case(NamedTuple):
 
 def centred_crossing() -> Case:
     """No shift; "-" has three times the variance, "+" four times the data.
+
+    >>> import tiltmeter as tm
+    >>> [round(change.time, 2) for change in tm.leaders(tm.predict(*centred_crossing()), "loss").changes]
+    [5.64]
 
     The group with the larger variance is learned first; the group with more data wins in the end. The losses cross
     once, at t = 5.64.
@@ -35,6 +45,10 @@ def three_phases() -> Case:
     """First the shift, then the variance, then the representation decides: the losses cross twice, at t = 1.13 and
     11.88.
 
+    >>> import tiltmeter as tm
+    >>> [round(change.time, 2) for change in tm.leaders(tm.predict(*three_phases()), "loss").changes]
+    [1.13, 11.88]
+
     The parameters are those of figure 10 of Jain et al. (2024) with alpha interpreted as label thresholds, and lr =
     0.5.
     """
@@ -45,6 +59,10 @@ def three_phases() -> Case:
 def spurious_correlation() -> Case:
     """Equal groups, except for a shift that partly predicts the label: a shortcut that is learned first, then fades.
 
+    >>> import tiltmeter as tm
+    >>> tm.leaders(tm.predict(*spurious_correlation()), "loss").changes
+    ()
+
     The weight on the shift beyond what the teacher needs is largest at t = 11.4 and decays to a tenth of that. By
     symmetry neither group ever leads: a control in which no bias between groups may appear.
     """
@@ -53,12 +71,23 @@ def spurious_correlation() -> Case:
 
 
 def no_crossing() -> Case:
-    """Centred groups with nearly unrelated teachers: the group with more data leads from start to end."""
+    """Centred groups with nearly unrelated teachers: the group with more data leads from start to end.
+
+    >>> import tiltmeter as tm
+    >>> [phase.leader for phase in tm.leaders(tm.predict(*no_crossing()), "loss").phases]
+    ['+']
+    """
     problem = teacher_mixture(rho=0.7, variance=(0.5, 1.0), overlap=0.2)
     return Case(problem, SGD(lr=0.1), np.geomspace(0.01, 200.0, 400))
 
 
 def no_bias() -> Case:
-    """Two groups that differ only in their teachers: no gap at any time. The negative control."""
+    """Two groups that differ only in their teachers: no gap at any time. The negative control.
+
+    >>> import tiltmeter as tm
+    >>> loss = tm.predict(*no_bias())["loss"]
+    >>> bool(abs(loss.sel(group="+") - loss.sel(group="-")).max() < 1e-12)
+    True
+    """
     problem = teacher_mixture(rho=0.5, variance=(1.0, 1.0), overlap=0.5)
     return Case(problem, SGD(lr=0.1), np.geomspace(0.01, 200.0, 400))

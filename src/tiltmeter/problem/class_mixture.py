@@ -26,10 +26,17 @@ class ClassMixture:
     ClassMixture of 2 groups, a (weight 0.7, variance 1), b (weight 0.3, variance 2), and 3 classes: cat, dog, cow
 
     Means and teachers are vectors in any common space, scaled by 1 / sqrt(d) as in `Mixture`; teachers may have any
-    length. `teachers` maps every group to {class: vector}, in the same classes for all groups, at least two.
+    length. All groups have the same classes, at least two.
 
     A value of its own beside `Mixture`: labels of several classes have no sign, no threshold and no positive rate, and
     everything that is about those refuses it by type. `predict`, `simulate`, `samples` and `class_crossings` take it.
+
+    Args:
+        weight: Share of each group.
+        variance: Variance of the inputs of each group around its mean.
+        means: Mean of the inputs of each group, a vector.
+        teachers: For every group, the vector of each class.
+        label_bias: Added to the score of each class, by group; None: nothing.
     """
 
     weight: Mapping[Hashable, float]
@@ -227,10 +234,17 @@ def class_mixture(
     >>> class_mixture(3, rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     ClassMixture of 2 groups, + (weight 0.8, variance 0.5), - (weight 0.2, variance 1.5), and 3 classes: 0, 1, 2
 
-    `overlap` is that of the teachers of one class in the two groups, `similarity` that of the first two classes within
-    each group. With `swapped` the first two classes of "-" look like the second and the first of "+": a conflict.
-    `shift` is the squared distance of both means from the origin, in a direction unrelated to all teachers;
-    `class_bias` makes classes more or less frequent, in both groups.
+    The direction of the shift is unrelated to all teachers.
+
+    Args:
+        classes: Number of classes.
+        rho: Share of group "+".
+        variance: Variances of "+" and "-".
+        overlap: Overlap of the teachers of one class in the two groups.
+        similarity: Overlap of the first two classes within each group.
+        swapped: Whether the first two classes of "-" look like the second and the first of "+".
+        shift: Squared distance of both means from the origin.
+        class_bias: Makes classes more or less frequent, in both groups; None: nothing.
     """
     if isinstance(classes, bool) or not isinstance(classes, (int, np.integer)) or classes < 2:
         raise ValueError(f"`classes` should be an integer of at least 2. Found classes = {classes!r}.")

@@ -34,6 +34,11 @@ class Fixed:
 
     Batches of `SGD` use the set in a new random order in every epoch, as data loaders do; with `replace` they are drawn
     from all of it at every step. One epoch with batch 1 lasts t = samples. Numbers may be labelled grids.
+
+    Args:
+        samples: Training examples per dimension, n / d; may be a labelled grid.
+        flips: Share of wrong training labels in each group; None: none.
+        replace: Whether batches are drawn from the whole set at every step, instead of in shuffled epochs.
     """
 
     samples: Number

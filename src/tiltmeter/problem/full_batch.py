@@ -13,7 +13,16 @@ from tiltmeter.record.labelled import JSON, Number
 
 @dataclass(frozen=True, eq=False)
 class _FullBatch:
-    """What full-batch training shares with SGD; `proportions` are the shares of the groups in the training set."""
+    """What full-batch training shares with SGD; `proportions` are the shares of the groups in the training set.
+
+    Args:
+        lr: Learning rate.
+        weight_decay: Strength of the decay of the weights.
+        weights: Factor on the loss of each group, or of each (group, label); None: all 1.
+        proportions: Share of each group in training; None: as in the data.
+        train_bias: Whether a bias is trained beside the weights.
+        start: Student before training, one of `tm.problem.starts`.
+    """
 
     lr: Number
     weight_decay: Number = 0.0
@@ -84,8 +93,11 @@ class Descent(_FullBatch):
     >>> Descent(lr=0.3, momentum=0.8).momentum
     0.8
 
-    `lr` is PyTorch's for a module w.x with half squared error averaged over all examples. At the same lr, one step
-    corresponds to time 1 of gradient flow.
+    At the same lr, one step corresponds to time 1 of gradient flow.
+
+    Args:
+        lr: Learning rate of PyTorch, for half squared error averaged over all examples.
+        momentum: Heavy-ball momentum; 0: none.
     """
 
     momentum: float = 0.0

@@ -41,6 +41,12 @@ class Mixture:
 
     Every number may be a labelled grid: an `xarray.DataArray`, or `("name", values)`. One call of `predict` then
     evaluates the whole grid, and its result has those dimensions.
+
+    Args:
+        weight: Share of each group.
+        variance: Variance of the inputs of each group around its mean.
+        gram: Inner products of all means, then all teachers, in the order of the groups.
+        label_bias: Added to the score of the labelling rule of each group; None: nothing.
     """
 
     __slots__ = ("_grid", "gram", "groups", "label_bias", "variance", "weight")

@@ -18,7 +18,17 @@ __all__ = ["Adam", "AdamW", "SignSGD"]
 
 @dataclass(frozen=True, kw_only=True)
 class _Coordinatewise:
-    """What these optimisers share with SGD: the data of a step, and the start of the student."""
+    """What these optimisers share with SGD: the data of a step, and the start of the student.
+
+    Args:
+        lr: Learning rate of the theory, with t = steps / d; a number or a schedule.
+        batch: Fresh examples in one step.
+        weight_decay: Shrinks the weights by lr * weight_decay / d in every step.
+        weights: Factor on the loss of each group, or of each (group, label); None: all 1.
+        proportions: How often each group is drawn; None: as in the data.
+        train_bias: Whether a bias is trained beside the weights.
+        start: Student before training, one of `tm.problem.starts`.
+    """
 
     lr: float | Schedule
     batch: int = 1
@@ -61,6 +71,10 @@ class Adam(_Coordinatewise):
 
     For w = W / sqrt(d), as in PyTorch, the same run has lr_torch = lr / d^(3/2); scalars (bias, second layer) change by
     lr / d. The gradient is that of w, of order one per coordinate.
+
+    Args:
+        betas: Decay rates of the mean and of the square of the gradient.
+        epsilon: Added to the root of the square.
     """
 
     betas: tuple[float, float] = (0.9, 0.999)

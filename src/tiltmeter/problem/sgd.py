@@ -34,13 +34,22 @@ class SGD:
     >>> SGD(lr=0.1).to_torch(d=100)
     {'lr': 0.001, 'momentum': 0.0, 'nesterov': False, 'weight_decay': 0.0}
 
-    `lr` is the learning rate of the theory: W <- W - (lr / sqrt(d)) (score - y) x, with t = steps / d; it may be a
-    schedule (see `tiltmeter.schedules`) or a labelled grid. `weights` multiply the loss of a group (or of a
-    (group, label) pair), `proportions` say how often each group is drawn (None: as in the data); both may hold
-    schedules, so that a curriculum, or groups one after the other (`schedules.in_turn`), is a value like any other.
-    `weight_decay` shrinks W by lr * weight_decay / d per step. `clip` bounds the norm of the
-    gradient with respect to W. `interventions` are rules that change the bias (see `tiltmeter.interventions`): at most
-    one `GroupIntervention` among them, whose pulls multiply with weights and proportions where both are given.
+    `lr` is the learning rate of the theory: W <- W - (lr / sqrt(d)) (score - y) x, with t = steps / d. Weights and
+    proportions may change in time: a curriculum, or groups one after the other (`schedules.in_turn`), is a value like
+    any other. The pulls of a `GroupIntervention` multiply with weights and proportions where both are given.
+
+    Args:
+        lr: Learning rate of the theory: a number, a schedule of `tm.schedules` or a labelled grid.
+        batch: Fresh examples in one step.
+        momentum: Heavy-ball momentum; `simulate` only.
+        nesterov: Whether the momentum is Nesterov's.
+        weight_decay: Shrinks the weights by lr * weight_decay / d in every step.
+        clip: Largest norm of the gradient; None: no limit. `simulate` only.
+        weights: Factor on the loss of each group, or of each (group, label); may hold schedules. None: all 1.
+        proportions: How often each group is drawn; may hold schedules. None: as in the data.
+        train_bias: Whether a bias is trained beside the weights.
+        start: Student before training, one of `tm.problem.starts`.
+        interventions: Ways to change the bias, of `tm.interventions`; at most one of groups.
     """
 
     lr: Number | Schedule

@@ -19,12 +19,25 @@ PerUnit: TypeAlias = float | tuple[float, ...]
 
 @dataclass(frozen=True)
 class Zero:
-    """All weights zero."""
+    """All weights zero.
+
+    >>> import tiltmeter as tm
+    >>> tm.predict(tm.teacher_mixture(), tm.SGD(lr=0.1, start=Zero()), [0.0])["Q"].item()
+    0.0
+    """
 
 
 @dataclass(frozen=True)
 class Random:
-    """Independent normal weights with standard deviation `scale`, unrelated to any mean or teacher: Q = scale^2."""
+    """Independent normal weights with standard deviation `scale`, unrelated to any mean or teacher: Q = scale^2.
+
+    >>> import tiltmeter as tm
+    >>> tm.predict(tm.teacher_mixture(), tm.SGD(lr=0.1, start=Random(2.0)), [0.0])["Q"].item()
+    4.0
+
+    Args:
+        scale: Standard deviation of the weights.
+    """
 
     scale: float = 1.0
 
@@ -43,6 +56,12 @@ class Overlaps:
     Use it for a warm start from the solution of another task: take the overlaps from that task's trajectory. Groups
     that are left out have overlap zero. For a network M and R have one number per unit for each group, and Q is a
     matrix.
+
+    Args:
+        M: Overlap with the mean of each group; left out: zero.
+        R: Overlap with the teacher of each group; left out: zero.
+        Q: Squared length, or for a network the matrix of overlaps of its units.
+        bias: Initial bias.
     """
 
     M: Mapping[Hashable, PerUnit] = field(default_factory=dict)

@@ -97,6 +97,11 @@ class Linear:
 class Softmax:
     """One linear score per class, turned into probabilities by a softmax and trained on cross-entropy.
 
+    >>> import tiltmeter as tm
+    >>> problem = tm.problem.class_mixture(3)
+    >>> sorted(tm.predict(problem, tm.SGD(lr=0.1), [1.0], student=Softmax(), curves=("loss",)))
+    ['loss']
+
     For problems of several classes (`ClassMixture`), where `Linear()` is trained on the squared error of the scores
     against e_y - 1/C.
     """
@@ -112,9 +117,14 @@ class Network:
     >>> Network(2).weights
     (0.5, 0.5)
 
-    `second_layer` are the initial a_k (default: 1 / units each, the mean of the units). With `train_second_layer` they
-    are trained at the same rate, a_k <- a_k - (lr / d) (score - y) g(field_k). Weight decay acts only on the W_k. From
+    The second layer is trained by a_k <- a_k - (lr / d) (score - y) g(field_k). Weight decay acts only on the W_k. From
     `Zero()` all units stay equal, and ReLU units do not change: start from `Random()` or `Overlaps(...)`.
+
+    Args:
+        units: Number of hidden units.
+        activation: Function of the hidden units.
+        train_second_layer: Whether the second layer is trained, at the same rate.
+        second_layer: Initial weights of the second layer; None: 1 / units each.
     """
 
     units: int

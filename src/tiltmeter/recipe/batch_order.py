@@ -23,7 +23,13 @@ class BatchOrder:
 
     The dataset behind the loader should have the points of `train` in the same order. One pass through the loader is
     the whole training, whether the recipe says `steps` or `epochs`. A forecast with `replace(recipe, order=seed)` is
-    then one of this run. After a restart, `BatchOrder(..., start=step)` goes on at this step.
+    then one of this run.
+
+    Args:
+        seed: Seed of the shuffling.
+        train: Points to train on, with their groups.
+        recipe: Training settings: optimiser, learning rate, length, batches, loss.
+        start: Step at which it goes on after a restart.
     """
 
     def __init__(self, seed: int, train: GroupedData, recipe: Recipe, start: int = 0) -> None:

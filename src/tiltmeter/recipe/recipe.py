@@ -153,22 +153,32 @@ class Recipe:
     >>> Recipe(partial(torch.optim.AdamW, lr=3e-4), epochs=10).batch
     32
 
-    - `optimiser` is a function that makes a torch optimiser from parameters. Or give `lr`, `momentum`, `nesterov` and
-      `weight_decay` of torch.optim.SGD. `schedule` gives the learning rate of every step: one of `tm.schedules`, any
-      function of the step, or a function that makes a torch scheduler. With one of ours, leave out `lr`.
-    - `steps` or `epochs` say how long; `batch` how many points an update sees (None: all of them).
-    - Every point is seen once per epoch. `order` is the seed of the shuffling (None: the seed of the run), or an array
-      with one row of points per step. With `proportions` {group: share}, or `sampling=Draws()`, every batch is drawn at
-      random instead.
-    - `weights` {group or (group, label): number} multiply losses. `loss` is one of ours or any callable of torch; None
-      takes the logistic loss, cross-entropy or half squared error, whichever fits the data and the model.
-    - `clip` is the largest norm of a gradient. `interventions` are ways to change the bias, from `tm.interventions`:
-      at most one intervention of groups, one of steps and one of the model; the others act in the order given.
-    - `accumulate` computes the gradient of a batch in this many parts, one after the other, to save memory; an update
-      still sees `batch` points. `autocast="bfloat16"` runs the network in torch.autocast. `compile=True` (or a name of
-      a backend) runs it through torch.compile. Evaluations use the network as it is, in full precision.
+    With a schedule of `tm.schedules`, leave out `lr`. At most one intervention of groups, one of steps and one of the
+    model.
 
     The values are checked when the recipe is made. `dataclasses.replace(recipe, lr=0.02)` makes a variant of it.
+
+    Args:
+        optimiser: Makes a torch optimiser from parameters; None: SGD with `lr`.
+        lr: Learning rate of torch.optim.SGD.
+        momentum: Momentum of SGD.
+        nesterov: Whether it is Nesterov's.
+        weight_decay: Weight decay of SGD.
+        schedule: Learning rate of every step: of `tm.schedules`, a function of the step, or one that makes a torch
+            scheduler.
+        steps: Number of updates; or give `epochs`.
+        epochs: Number of passes through the data; or give `steps`.
+        batch: Points in one update; None: all of them.
+        sampling: `Draws()` draws every batch at random; None: every point once per epoch.
+        order: Seed of the shuffling, or an array with one row of points per step; None: the seed of the run.
+        weights: Factor on the loss of each group, or of each (group, label); None: all 1.
+        proportions: How often each group is drawn; None: as in the data.
+        loss: Loss to use, of `tm` or any callable of torch; None: the one that fits labels and outputs.
+        clip: Largest norm of a gradient; None: no limit.
+        interventions: Ways to change the bias, of `tm.interventions`; they act in the order given.
+        accumulate: Parts in which the gradient of a batch is computed, to save memory.
+        autocast: Precision of training, such as "bfloat16"; None: that of the weights. Evaluations use full precision.
+        compile: Whether training runs through torch.compile, or the name of a backend.
     """
 
     optimiser: MakeOptimiser | None = None

@@ -72,7 +72,15 @@ class Epochs(Sampling):
 
 @dataclass(frozen=True)
 class Draws(Sampling):
-    """Random draws: every point is drawn anew, its group with these proportions (None: as in the data)."""
+    """Random draws: every point is drawn anew, its group with these proportions (None: as in the data).
+
+    >>> import tiltmeter as tm
+    >>> tm.Recipe(lr=0.1, steps=10, sampling=Draws({"a": 0.5, "b": 0.5})).sampling.proportions
+    {'a': 0.5, 'b': 0.5}
+
+    Args:
+        proportions: How often each group is drawn; None: as in the data.
+    """
 
     proportions: Mapping[Any, float] | None = None
 

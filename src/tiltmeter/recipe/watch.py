@@ -17,13 +17,18 @@ class Watch:
     >>> Watch(when=every(100)).when
     every(100)
 
-    `when` chooses the steps. `measures` adds curves to the default ones: functions f(y_true, y_score), `GroupMetric`s,
-    or functions of a `Snapshot`. `decide` turns scores into decisions; `read` finds the scores in what the model
-    returns. With `points`, the loss and the decision of every point are kept at up to 256 log-spaced evaluations, for
-    the tests of `leaders`. Without them, `leaders` uses standard errors, and its limits are wider. With `entropy`, the
-    entropy of the prediction is kept beside the loss where there are several classes, for `discover`; of two labels it
-    follows from the loss. `sharded` is for a `Probe` in a distributed training whose ranks look at different parts of
-    the held-out points."""
+    Without points, `leaders` uses standard errors, and its limits are wider. Of two labels the entropy follows from the
+    loss.
+
+    Args:
+        when: Steps of the evaluations, such as `tm.record.every(100)`.
+        measures: Further curves: functions f(y_true, y_score), `GroupMetric`s, or functions of a `Snapshot`.
+        decide: Turns scores into decisions; None: the positive label above its midpoint, or the largest output.
+        read: Finds the scores in what the model returns; None: the model returns scores.
+        points: Whether loss and decision of every point are kept, at up to 256 evaluations, for the tests of `leaders`.
+        sharded: Whether the ranks of a distributed training look at different parts of the held-out points.
+        entropy: Whether the entropy of the prediction is kept too where there are several classes, for `discover`.
+    """
 
     when: When = log_spaced(20)
     measures: tuple[Callable[..., Any], ...] = ()

@@ -23,6 +23,13 @@ class Origin:
 
     `problem` and `settings` hold plain JSON, as written by the `to_json` of the objects concerned, so that a loaded run
     can rebuild them: `Mixture.from_json(origin.problem)`, `Recipe.from_json(origin.recipe)`.
+
+    Args:
+        source: What made it: "theory", "simulation", "forecast", "training" or another word.
+        problem: The problem as plain JSON; None: not known.
+        settings: All settings as plain JSON.
+        seeds: Seeds of the runs.
+        version: Version of the code.
     """
 
     source: str

@@ -32,6 +32,9 @@ class Points(Mapping[str, xr.DataArray]):
     0.9
 
     Every access reads the file again, so that a loaded run stays small: keep the array while you work with it.
+
+    Args:
+        sources: Where each array comes from, by name; None: there are none.
     """
 
     __slots__ = ("_sources",)
@@ -85,7 +88,11 @@ class Points(Mapping[str, xr.DataArray]):
 
 @dataclass(frozen=True, eq=False)
 class HeldPoints:
-    """An array in memory."""
+    """An array in memory.
+
+    Args:
+        array: Array with `time` as its first dimension.
+    """
 
     array: xr.DataArray
 

@@ -42,6 +42,12 @@ class Recorder:
     `with` block records how the run ended: finished, failed (with the reason) or interrupted.
 
     A directory that already holds a run is refused, unless `resume=True` continues it after its last evaluation.
+
+    Args:
+        to: Run directory; None: memory.
+        clock: What time counts: "step", "epoch", "round" or "t".
+        origin: What makes the run.
+        resume: Whether a run that is there is continued after its last evaluation.
     """
 
     def __init__(

@@ -89,17 +89,22 @@ class Trajectory(Mapping[str, xr.DataArray]):
     Theory, simulation, forecast and training all return one; analysis, plots and reports consume it.
     Selecting and averaging are xarray's: `trajectory["loss"].sel(group="+").mean("seed")`.
 
-    Every curve has `time` as its first dimension. `clock` says what time counts ("t" = steps/d, "step", "epoch",
-    "round" of boosting).
-    `diverged` holds, for runs that ended early, the time of divergence per seed or grid point (NaN where nothing
-    diverged). `evaluate`, set by exact theory, returns the same curves, or those named, at other times:
-    `trajectory.evaluate([1.0], curves=("loss",))`; it is neither stored nor compared. `LazyCurves` are computed at
-    their first use.
+    Every curve has `time` as its first dimension. `evaluate`, set by exact theory, returns the same curves, or those
+    named, at other times: `trajectory.evaluate([1.0], curves=("loss",))`; it is neither stored nor compared.
+    `LazyCurves` are computed at their first use.
 
-    `points` holds further arrays, with one value for each point at each kept evaluation (per-point losses, decisions).
-    They are read only when used and are not compared by `==` (compare `a.points == b.points`). `save` stores them,
-    `load` returns them without reading them, `stack` joins them over the evaluations that all runs kept, `on_clock` and
-    `replace` keep them, `to_json` leaves them out."""
+    Points are not compared by `==` (compare `a.points == b.points`). `save` stores them, `load` returns them without
+    reading them, `stack` joins them over the evaluations that all runs kept, `on_clock` and `replace` keep them,
+    `to_json` leaves them out.
+
+    Args:
+        curves: Arrays by name, with `time` as their first dimension.
+        clock: What time counts: "t" (steps / d), "step", "epoch" or "round".
+        origin: What made the curves.
+        diverged: Time of divergence per seed or grid point, NaN where nothing diverged; None: nothing did.
+        evaluate: Returns the same curves at other times, set by exact theory; neither stored nor compared.
+        points: Arrays with one value per point at each kept evaluation; read only when used.
+    """
 
     __slots__ = ("_curves", "clock", "diverged", "evaluate", "origin", "points")
     _curves: Mapping[str, xr.DataArray]
@@ -302,8 +307,13 @@ def stack(
     >>> stack(runs)["loss"].coords["seed"].values
     array([3, 4])
 
-    Labels are by default the seeds of the runs if each has exactly one, else 0, 1, 2, ... Points are joined at their
-    first use, over the evaluations that all runs kept; those that not all runs kept in the same shape are left out.
+    Points are joined at their first use, over the evaluations that all runs kept; those that not all runs kept in the
+    same shape are left out.
+
+    Args:
+        trajectories: Runs of the same experiment.
+        dim: Name of the new dimension.
+        labels: Labels along it; None: the seeds of the runs if each has exactly one, else 0, 1, 2, ...
     """
     trajectories = checked_list("trajectories", trajectories, "a list of trajectories")
     for one in trajectories:

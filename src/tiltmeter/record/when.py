@@ -132,6 +132,9 @@ def every(n: int) -> Every:
 
     >>> every(100).steps(until=300)
     [0, 100, 200, 300]
+
+    Args:
+        n: Steps between two evaluations.
     """
     return Every(_count("n", n))
 
@@ -141,6 +144,9 @@ def log_spaced(per_decade: int) -> LogSpaced:
 
     >>> log_spaced(3).steps(until=100)
     [0, 1, 2, 5, 10, 22, 46, 100]
+
+    Args:
+        per_decade: Evaluations per factor of ten in the step.
     """
     number = _count("per_decade", per_decade)
     if number > MOST_PER_DECADE:
@@ -153,6 +159,9 @@ def at(steps: Iterable[int]) -> At:
 
     >>> at([500, 0, 20]).steps(until=100)
     [0, 20]
+
+    Args:
+        steps: Steps of the evaluations, in any order.
     """
     if not isinstance(steps, Iterable) or isinstance(steps, (str, bytes)):
         raise TypeError(f"`steps` should be a list of integers. Found steps = {steps!r}.")

@@ -26,6 +26,10 @@ def to_model_card(run: Trajectory, path: str | os.PathLike[str] | None = None) -
     The card is a README.md as Hugging Face shows it; a section of this name that is there already is replaced, all else
     (its metadata too) stays as it is. For a card of skops: `card.add(**{"Bias during training": text})`, without the
     first line. The section says what this run shows on these points, not that the model is fair.
+
+    Args:
+        run: Run that the section is about.
+        path: Card (README.md) that the section is put into; None: only returned.
     """
     checked_kind("run", run, Trajectory, A_RUN)
     text = model_card(findings(run))

@@ -37,7 +37,12 @@ def escape(text: str) -> str:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header."""
+    """Rows of text under a header.
+
+    Args:
+        header: Titles of the columns.
+        rows: Cells of every row.
+    """
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
@@ -50,7 +55,15 @@ class Table:
 
 @dataclass(frozen=True)
 class Section:
-    """One heading with its sentences, tables, charts and blocks of plain text, in that order."""
+    """One heading with its sentences, tables, charts and blocks of plain text, in that order.
+
+    Args:
+        heading: Title of the section.
+        text: Paragraphs.
+        tables: Tables below them.
+        charts: Pictures below the tables.
+        code: Blocks of plain text at the end.
+    """
 
     heading: str
     text: Sequence[str] = ()
@@ -72,7 +85,18 @@ def page_place(path: str | os.PathLike[str]) -> Path:
 
 
 def write_page(path: str | Path, title: str, sections: Iterable[Section], footer: str = "") -> Path:
-    """Write the page; the drawing library is embedded once, so nothing is fetched from anywhere."""
+    """Write the page; the drawing library is embedded once, so nothing is fetched from anywhere.
+
+    >>> table = Table(("group", "error"), [("a", "0.1"), ("b", "0.2")])
+    >>> write_page("page.html", "Errors", [Section("By group", ["Group a is better off."], [table])]).name
+    'page.html'
+
+    Args:
+        path: HTML file to write.
+        title: Title of the page.
+        sections: What is on it, in order.
+        footer: Small text at its end.
+    """
     path = page_place(path)
     specs: list[dict[str, Any]] = []
     body: list[str] = []

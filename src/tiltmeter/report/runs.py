@@ -47,14 +47,24 @@ def report(
 ) -> Path:
     """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
 
-    `runs` is a list, or {name: run} to name them on the page. `question` says what a positive decision means to a
-    person (default: the question that the data of a run carry); without one the page uses the plain terms.
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> tm.report([tm.predict(problem, tm.SGD(lr=0.1), [1.0, 10.0, 100.0])], "theory.html").name
+    'theory.html'
+
     The first run that was trained is told in full, and begins with the headline of `leaders`: who is worse off, how
     much, since when, how sure, and what would change it at which price. Other trainings stand beside it: what they
     change for each group at the last evaluation and over training (`scorecard`). A forecast is compared with the run.
-    `why` adds what `tangent(...).why(...)` says of shares, base rates and spread of the training data, `discovery` the
-    groups nobody named that `tm.discover` found. All numbers come from one place, and a difference is called clear only
-    by limits that hold over all evaluations, measures and groups of a run together.
+    All numbers come from one place, and a difference is called clear only by limits that hold over all evaluations,
+    measures and groups of a run together.
+
+    Args:
+        runs: Trajectories, equilibria or run directories; {name: run} names them on the page.
+        path: HTML file to write.
+        title: Title of the page.
+        question: What a positive decision means to a person; None: the question that the data of a run carry.
+        why: What `tangent(...).why(...)` says of the training data; None: left out.
+        discovery: Groups nobody labelled, from `tm.discover`; None: left out.
     """
     written, told = page(runs, path, title=title, question=question, why=why, discovery=discovery)
     label = told.get("positive_label")

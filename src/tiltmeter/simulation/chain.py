@@ -24,8 +24,11 @@ class Chain:
     1
 
     Inputs are isotropic around their means, so the student's part outside the span of means and teachers matters only
-    through its length (or, for several units, through the Gram matrix). See `docs/simulation.md`. Results do not depend
-    on `threads` (None: all cores). With `progress`, work of more than a few seconds shows its progress on stderr.
+    through its length (or, for several units, through the Gram matrix). See `docs/simulation.md`.
+
+    Args:
+        threads: Number of threads, on which results do not depend; None: all cores.
+        progress: Whether work of more than a few seconds shows its progress on stderr.
     """
 
     threads: int | None = None

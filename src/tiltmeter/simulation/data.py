@@ -32,8 +32,12 @@ class Repeated:
     1.5
 
     An epoch lasts alpha / batch in units of t. All samples of all seeds are kept in memory: alpha d^2 numbers per seed.
-    A share `flips` of a group's labels is wrong. With `replace`, every batch is drawn from all samples. `simulate` also
-    accepts `Fixed(samples)`, the description of the same data in the theory.
+    `simulate` also accepts `Fixed(samples)`, the description of the same data in the theory.
+
+    Args:
+        alpha: Samples per dimension, n / d.
+        flips: Share of wrong labels in each group; None: none.
+        replace: Whether every batch is drawn from all samples, instead of in shuffled epochs.
     """
 
     alpha: float

@@ -135,8 +135,9 @@ class Direct:
     >>> simulate(teacher_mixture(), optimisers.Adam(lr=0.1), [1.0], d=50, method=Direct())["loss"].sizes["group"]
     2
 
-    Results do not depend on `threads` (None: all cores). With `progress`, work of more than a few seconds shows its
-    progress on stderr.
+    Args:
+        threads: Number of threads, on which results do not depend; None: all cores.
+        progress: Whether work of more than a few seconds shows its progress on stderr.
     """
 
     threads: int | None = None

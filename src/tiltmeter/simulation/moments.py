@@ -156,6 +156,12 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
     (by powers of one matrix if nothing changes in time). The mean losses and overlaps differ from `predict` by O(1/d).
     sqrt(M_variance / runs) is the exact standard error of a mean over `runs` seeds. The variances of Q and of the loss
     would need fourth moments: take them from `simulate`.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times of the evaluations, in units of t = steps / d.
+        d: Number of dimensions of an input.
     """
     _refuse_what_needs_simulation(sgd)
     refuse_interventions(sgd, "moments")

@@ -70,8 +70,8 @@ def simulate(
       loss  (time: 2, group: 2, seed: 8)  time 1 .. 10
       M     (time: 2, group: 2, seed: 8)  time 1 .. 10
 
-    `seeds` is how many (0, 1, 2, ...) or which. Time t = steps/d is recorded after whole steps: times are rounded to
-    multiples of 1/d, and equal ones are merged with a warning.
+    Time t = steps/d is recorded after whole steps: times are rounded to multiples of 1/d, and equal ones are merged
+    with a warning.
 
     `method` says how to calculate. `Chain()` follows only the overlaps: its curves have exactly the distribution of the
     d-dimensional run, at a cost per step that does not depend on d. `Direct()` is the plain run in d dimensions; it
@@ -81,7 +81,20 @@ def simulate(
 
     With `to`, every evaluation is written to that run directory at once, so that Ctrl-C keeps what is done. A
     `ClassMixture` has the curves of its theory; `error`, `class_accuracy` and `confusion` must be named in `curves`. A
-    seed that diverges is reported in `diverged`, with its time, and is NaN from then on."""
+    seed that diverges is reported in `diverged`, with its time, and is NaN from then on.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times of the evaluations, t = steps / d; rounded to whole steps.
+        d: Number of dimensions of an input.
+        seeds: How many runs (seeds 0, 1, 2, ...), or which seeds.
+        student: Model that learns, one of `tm.problem.students`.
+        method: `Chain()` follows only the overlaps; `Direct()` simulates all d coordinates.
+        data: Fresh examples at every step, or a fixed set: `Repeated` or `Fixed`.
+        curves: Curves to record; None: the default ones.
+        to: Run directory to which every evaluation is written at once; None: memory.
+    """
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
     if isinstance(sgd, (Flow, Descent)):
         if isinstance(problem, ClassMixture):

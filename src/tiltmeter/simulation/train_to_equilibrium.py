@@ -160,8 +160,19 @@ def train_to_equilibrium(
     {'group': 2, 'seed': 4}
 
     Arguments and results are those of `equilibrium` and `coupled_equilibrium`, with a dimension `seed`. The rates are
-    computed exactly from the measured overlaps, without test data. With `test` > 0 they are counted on that many fresh
-    examples per group instead.
+    computed exactly from the measured overlaps, without test data.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        loss: Loss to minimise, such as `tm.Logistic()`.
+        samples: Training examples per dimension, n / d.
+        ridge: Strength of the penalty ridge / 2 times the squared weights.
+        d: Number of dimensions of an input.
+        seeds: How many runs (seeds 0, 1, 2, ...), or which seeds.
+        weights: Factor on the loss of each group, or of each (group, label); None: all 1.
+        bias: Whether a bias is trained beside the weights.
+        coupling: Elastic coupling of one student per group, see `coupled_equilibrium`; None: one student for all.
+        test: Fresh examples per group on which rates are counted; 0: computed exactly instead.
     """
     objective = Objective(loss, samples, ridge, weights, bias, coupling)
     flat = flatten(problem, objective)

@@ -49,17 +49,22 @@ class Study(NotebookText):
     8 of 8 cells done, 0 failed, 0 left.
     True
 
-    `cell` is a function at the top level of a module: it takes a dictionary of settings, which holds one value of every
-    factor and `seed`, and returns a Trajectory or an xarray.Dataset. It should depend on nothing else. `factors` are
-    named lists of JSON values; `cells` is an explicit list of settings instead. `fraction` keeps a random part of the
-    grid, which is not balanced; a larger one contains a smaller one. `seeds` is a number of seeds, a list of them, or
-    None for cells without a seed.
+    The function gets a dictionary with one value of every factor and `seed`. It should depend on nothing else.
 
-    A cell's name is the hash of its settings, the function's name and the `version` that you declare: change `version`
-    when the function changes its meaning. A cell whose process died `tries` times is given up, and so is one that takes
-    longer than `limit` seconds.
+    A cell's name is the hash of its settings, the function's name and the `version` that you declare.
 
     That a cell is complete does not mean that its code is today's: `status` counts those made by other code.
+
+    Args:
+        cell: Function at the top level of a module that takes settings and returns a Trajectory or a Dataset.
+        factors: Named lists of values, JSON each; the grid holds every combination.
+        seeds: Number of seeds, a list of them, or None for cells without a seed.
+        to: Folder in which results are kept.
+        cells: Explicit list of settings, instead of `factors`.
+        fraction: Random part of the grid that is computed; None: all. A larger one contains a smaller one.
+        version: Change it when the function changes its meaning: cells are then computed anew.
+        tries: A cell whose process died so often is given up.
+        limit: Seconds after which a cell is given up; None: never.
     """
 
     cell: Callable[[dict[str, Any]], Trajectory | xr.Dataset] | FunctionReference

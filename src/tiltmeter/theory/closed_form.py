@@ -116,6 +116,11 @@ def closed_form(problem: Mixture, sgd: SGD, times: np.ndarray) -> Trajectory:
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> closed_form(problem, sgd, [1.0])["loss"].values.round(4)
     array([[0.4724, 0.4673]])
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times of the evaluations, in units of t = steps / d.
     """
     k, t = two_group_constants(problem, sgd), np.asarray(times, dtype=float)
     _, _, D, b = _plain_numbers(problem, sgd)

@@ -34,11 +34,15 @@ def equalising_pulls(
     [{'+': 0.634, '-': 0.366}]
 
     For two groups without means and lr -> 0, the final losses are equal if and only if P_g is proportional to 1 /
-    sqrt(D_g), whatever the shares and the teachers. A finite lr, or means, change this. `by` matters only through the
-    noise.
+    sqrt(D_g), whatever the shares and the teachers. A finite lr, or means, change this.
 
     Equal losses need not be low: if there are several solutions, compare their losses. The losses may still differ
     during training.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        by: Whether pulls are applied as "weights" or as "draws", which differ in their noise.
     """
     refuse_interventions(sgd, "equalising_pulls")
     if by not in ("weights", "draws"):

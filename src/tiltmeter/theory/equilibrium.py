@@ -38,14 +38,21 @@ def equilibrium(
     array([0.235 , 0.3236])
 
     The student has scores W.x / sqrt(d) + bias and minimises the sum over examples of weight * loss, plus (ridge / 2)
-    W.W: scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. `weights` multiply the losses of a group, or of one
-    label in it by the key (group, label). Any number may be a labelled grid; the result then has its dimensions. The
-    observables are those of `predict`, and `training_loss`, the mean loss of the training examples.
+    W.W: scikit-learn's C on the inputs x / sqrt(d) is 1 / ridge. Any number may be a labelled grid; the result then has
+    its dimensions. The observables are those of `predict`, and `training_loss`, the mean loss of the training examples.
 
     The theory is that of Sarao Mannelli, Gerace, Rostamzadeh and Saglietti (2022), for any number of groups.
 
     These are the values for d -> infinity; those of a training set at finite d scatter around them
     (`train_to_equilibrium`).
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        loss: Loss to minimise, such as `tm.Logistic()`.
+        samples: Training examples per dimension, n / d.
+        ridge: Strength of the penalty ridge / 2 times the squared weights.
+        weights: Factor on the loss of each group, or of each (group, label); None: all 1.
+        bias: Whether a bias is trained beside the weights.
     """
     return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias))
 
@@ -71,6 +78,15 @@ def coupled_equilibrium(
     students. Without coupling the groups are trained separately; with a strong coupling they share one W, with a bias
     per group. Every group is measured with its own student, so Q and the bias have a dimension `group`.
     `student_overlap` is W_a.W_b / d.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        loss: Loss to minimise, such as `tm.Logistic()`.
+        samples: Training examples per dimension, n / d.
+        ridge: Strength of the penalty ridge / 2 times the squared weights.
+        coupling: Strength of the elastic coupling between the students; 0: trained separately.
+        weights: Factor on the loss of each group, or of each (group, label); None: all 1.
+        bias: Whether a bias is trained beside the weights.
     """
     return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias, coupling))
 

@@ -88,6 +88,15 @@ def equilibrium_weights(
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> print(equilibrium_weights(problem, Logistic(), 2.0, 0.3, AccuracyParity()))
     Weights + ... bring accuracy parity from 0.089 to 0.000; it worsens population error (... to ...).
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        loss: Loss to minimise, such as `tm.Logistic()`.
+        samples: Training examples per dimension, n / d.
+        ridge: Strength of the penalty ridge / 2 times the squared weights.
+        criterion: What is to be small, one of `tm.fairness.criteria`.
+        by_label: Whether every (group, label) has its own weight.
+        bias: Whether a bias is trained beside the weights.
     """
     if not isinstance(criterion, Criterion):
         raise TypeError(f"`criterion` should be a criterion, as AccuracyParity(). Found {type(criterion).__name__}.")

@@ -56,6 +56,11 @@ def first_gap(problem: Mixture, sgd: SGD, small_steps: bool = True) -> FirstGap:
     the group of larger variance more.
 
     It says nothing about later gaps: see `equalising_pulls` for the end and `optimal_schedule` for the whole training.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        small_steps: Whether lr -> 0 is taken; otherwise the noise at this learning rate is included.
     """
     refuse_interventions(sgd, "first_gap")
     par = parameters(problem, sgd)

@@ -27,6 +27,11 @@ def gram_limit(problem: Mixture, sgd: SGD, times: Any) -> Trajectory:
 
     At a finite batch the counts of groups and the squared errors fluctuate; `simulate` includes this, `gram_limit` does
     not.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times of the evaluations, in units of t = steps / d.
     """
     if not isinstance(sgd, SGD) or sgd.law is None or not sgd.law.sees_gram:
         raise ValueError(

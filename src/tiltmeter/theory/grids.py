@@ -22,6 +22,10 @@ def leader_on_grid(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
     ['-', '+']
 
     Values are compared without a test: this is for exact theory. `leaders` judges a measured run.
+
+    Args:
+        trajectory: Result of `predict` over a grid of settings.
+        curve: Name of the curve that is compared, such as "loss" or "error".
     """
     return leader_of(trajectory[curve], curve)
 
@@ -51,6 +55,10 @@ def best_time(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
     array([3.2, 0.6])
 
     It is one of the recorded times, so choose them closely enough.
+
+    Args:
+        trajectory: Result of `predict` over a grid of settings.
+        curve: Name of the curve that is compared, such as "loss" or "error".
     """
     values = trajectory[curve]
     groups_of(values)
@@ -66,6 +74,11 @@ def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: AskedPair 
     2
 
     Two crossings between neighbouring times are not seen: choose the times closely enough.
+
+    Args:
+        trajectory: Result of `predict` over a grid of settings.
+        curve: Name of the curve that is compared, such as "loss" or "error".
+        pair: Two groups to compare; None: the only two there are.
     """
     values = trajectory[curve]
     leader_sign(curve, values)

@@ -66,6 +66,15 @@ def incompatibility(
     >>> found = incompatibility(problem, Square(), 2.0, 0.5, (EqualOpportunity(), AccuracyParity()))
     >>> print(found)
     Reweighting for equal opportunity worsens ...; reweighting for accuracy parity worsens ....
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        loss: Loss to minimise, such as `tm.Logistic()`.
+        samples: Training examples per dimension, n / d.
+        ridge: Strength of the penalty ridge / 2 times the squared weights.
+        criteria: Criteria that are tried, of `tm.fairness.criteria`.
+        by_label: Whether every (group, label) has its own weight.
+        bias: Whether a bias is trained beside the weights.
     """
     if not criteria:
         raise ValueError("`criteria` should name at least one criterion. Found none.")

@@ -27,6 +27,10 @@ def initial_rates(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> initial_rates(problem, sgd).loss.values.round(5)
     array([-0.02923, -0.0359 ])
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
     """
     refuse_interventions(sgd, "initial_rates")
     par = parameters(problem, sgd)
@@ -48,6 +52,10 @@ def asymptotes(problem: Mixture, sgd: SGD) -> xr.Dataset:
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> asymptotes(problem, sgd).loss.values.round(4)
     array([0.234 , 0.4416])
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
     """
     par, overlaps = _final(problem, sgd, "asymptotes")
     curves = label_curves(par, overlaps, np.zeros(1), chosen_names(None, sgd.train_bias))
@@ -61,6 +69,10 @@ def first_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> first_leader(problem, sgd).item()
     '-'
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
     """
     refuse_interventions(sgd, "first_leader")
     par = parameters(problem, sgd)
@@ -78,6 +90,10 @@ def final_leader(problem: Mixture, sgd: SGD) -> xr.DataArray:
     >>> problem, sgd, _ = cases.centred_crossing()
     >>> final_leader(problem, sgd).item()
     '+'
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
     """
     par, overlaps = _final(problem, sgd, "final_leader")
     return _leader(par, overlaps.loss[:, 0])

@@ -89,11 +89,19 @@ def optimal_schedule(
     0.58
     >>> steered = tm.predict(problem, tm.SGD(lr=0.2, interventions=(best.law,)), times)
 
-    Gradients are exact, by the adjoint of the equations of motion. With `guard`, a criterion that could reward
-    levelling down must not make the worst group worse off than plain training, neither at the end nor on average.
+    Gradients are exact, by the adjoint of the equations of motion.
 
     The schedule is for this problem, which must be known exactly. The search follows gradients, from coarse pieces to
     fine ones, and may end in a local minimum.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times from start to end of the training.
+        criterion: What is to be small, one of `tm.fairness.criteria`.
+        pieces: Intervals, evenly spaced in log time, in which pulls are constant.
+        by: Whether pulls are applied as "weights" or as "draws".
+        guard: Whether levelling down is excluded: the worst group must not be worse off than in plain training.
     """
     if not isinstance(criterion, Criterion):
         kind = f"the class {criterion.__name__}: call it" if isinstance(criterion, type) else type(criterion).__name__

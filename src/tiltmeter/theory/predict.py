@@ -85,9 +85,8 @@ def predict(
     >>> theory["loss"].sel(group="-").values.round(4)
     array([0.5   , 0.4673, 0.4416])
 
-    `curves` chooses among the curves of `docs/names.md` (default: all); asking for less is faster. A labelled grid in
-    `problem` or `sgd` adds its dimensions to every curve. A learning rate at or above the stability limit raises an
-    error; at points of a grid the curves are NaN, with a warning and an entry in `diverged`.
+    A labelled grid in `problem` or `sgd` adds its dimensions to every curve. A learning rate at or above the stability
+    limit raises an error; at points of a grid the curves are NaN, with a warning and an entry in `diverged`.
 
     An intervention of groups among `sgd.interventions` is integrated with the student, and a curve `pull` says what
     every group counts; constant interventions stay in closed form.
@@ -106,6 +105,15 @@ def predict(
     A `ClassMixture` has several classes: curves per class too, and a `Linear()` or `Softmax()` student of C scores.
 
     These are averages over the whole population at infinite d; one run at finite d scatters around them (`simulate`).
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times of the evaluations, t = steps / d; steps for `Descent`.
+        curves: Curves to compute, see `docs/names.md`; None: all. Fewer are faster.
+        student: Model that learns, one of `tm.problem.students`.
+        quadrature: Nodes of averages without closed form; None: `Sobol()`.
+        data: Fixed training set; None: every example is fresh.
     """
     times = checked_times(times)
     student = checked_student(student)

@@ -49,12 +49,21 @@ def random_features(
     array([0.4  , 0.462, 0.365])
 
     `features` = P / d and `samples` = n / d, so that the student has as many parameters as samples where they are
-    equal; `features` is a number or a sequence, which becomes the dimension `features`. `ridge` is lam in
-    (1/d) sum_mu s_g/2 (score - y)^2 + lam/2 theta^2; `flips` are shares of training labels that are wrong.
+    equal; `features` is a number or a sequence, which becomes the dimension `features`. `ridge` is lam in (1/d) sum_mu
+    s_g/2 (score - y)^2 + lam/2 theta^2.
 
     It is for centred groups and odd activations: other activations have a mean that differs between groups and grows
     with the number of features, which this theory does not cover. It gives the end of training only, not curves over
     time.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        features: Random features per dimension, P / d: a number or a sequence.
+        samples: Training examples per dimension, n / d.
+        ridge: Strength of the penalty ridge / 2 times the squared weights of the features.
+        weights: Factor on the loss of each group; None: all 1.
+        flips: Share of wrong training labels in each group; None: none.
+        activation: Function of the hidden units.
     """
     numbers = _checked(problem, samples, ridge, activation)
     groups = problem.groups

@@ -26,6 +26,11 @@ def separability(problem: Mixture, weights: Mapping[Hashable, Number] | None = N
     As in Candes and Sur (2020): with z the part of the score that lies outside the span of means and teachers,
     1 / threshold = min over students of E[ max(0, -y score / sqrt(D))^2 ], where that outside part has length one.
     Groups and labels of weight zero do not count. Infinite when the labels themselves are linearly separable.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        weights: Factor on the loss of each group or (group, label); those of weight zero do not count. None: all 1.
+        bias: Whether a bias is trained beside the weights.
     """
     flat = flatten(problem, Objective(Square(), 1.0, 1.0, weights, bias))
     return flat.label(np.array([threshold(point) for point in flat.points])).rename("separability")

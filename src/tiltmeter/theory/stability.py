@@ -36,6 +36,11 @@ def stability_limit(problem: Mixture, sgd: SGD | Flow | Descent, data: Fixed | N
     >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> round(stability_limit(problem, SGD(lr=0.1), Fixed(2.0, replace=True)).item(), 3)
     1.754
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        data: Fixed training set; None: every example is fresh.
     """
     if data is not None:
         fixed = fixed_parameters(problem, sgd, data)
@@ -87,6 +92,10 @@ def timescales(problem: Mixture, sgd: SGD) -> xr.Dataset:
     For the two-group model tau_M = 1/(lr (shift + D)), tau_R = 1/(lr D) and tau_Q = 1/(lr (2 D - lr D2)), with D and D2
     the mean variance and mean squared variance. M has a dimension `mode`: with more groups, or a trained bias, there is
     one time scale per direction of the means, the fastest first. Without shift it equals that of R.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
     """
     refuse_interventions(sgd, "timescales")
     if sgd.scheduled:

@@ -22,6 +22,9 @@ def hugging_face_callback(probe: Probe) -> Any:
     The points of the probe are the model's first argument, and its scores are found by `read`:
     `Probe(model, held_out, read=lambda output: output.logits)`. Steps are the trainer's `global_step`, the number of
     updates.
+
+    Args:
+        probe: Probe that looks at the model while it trains.
     """
     try:
         from transformers import TrainerCallback
@@ -64,6 +67,9 @@ def ignite_handler(probe: Probe) -> IgniteHandler:
     """A handler that lets the probe look while an engine trains its model: `ignite_handler(probe).attach(engine)`.
 
     Steps are the engine's iterations, so every iteration should be one update.
+
+    Args:
+        probe: Probe that looks at the model while it trains.
     """
     try:
         import ignite.engine  # noqa: F401
@@ -76,6 +82,9 @@ def lightning_callback(probe: Probe) -> Any:
     """A callback for `Trainer(callbacks=[...])` that lets the probe look at its model while it trains.
 
     Steps are the trainer's `global_step`, the number of updates: with accumulated gradients, one for several batches.
+
+    Args:
+        probe: Probe that looks at the model while it trains.
     """
     try:
         from lightning.pytorch import Callback
@@ -102,6 +111,9 @@ def skorch_callback(make_probe: Callable[[nn.Module], Probe]) -> Any:
     skorch makes the module itself when `fit` is called, so the callback takes a function that makes the probe:
     `skorch_callback(lambda module: Probe(module, held_out))`. Steps count the batches trained on since `fit` began. The
     probe of the last fit is the callback's `probe_`.
+
+    Args:
+        make_probe: Makes the probe of a module.
     """
     try:
         from skorch.callbacks import Callback

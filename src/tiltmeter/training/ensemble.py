@@ -69,8 +69,7 @@ def ensemble(
 
     The model of seed s is what `make()` returns after `torch.manual_seed(s)`. It sees the same batches as `train(model,
     train, held_out, recipe, seed=s)`, and ends at the same weights up to rounding. (Not with Dropout: all models share
-    one random stream for its masks.) `seeds` is how many, or a list. `held_out` holds the held-out points; None sets a
-    fifth of `train` aside (`train.split()`).
+    one random stream for its masks.)
 
     Several recipes may be given if they differ only in learning rate or weight decay. Every seed is trained with each
     of them, and the curves have a dimension `lr`, `weight_decay` or both, or `recipe` if they do not form a grid. The
@@ -79,6 +78,18 @@ def ensemble(
 
     With `to`, the run and its checkpoints are kept in that directory, and the same call with `resume=True` continues
     from the last checkpoint to bit-identical curves.
+
+    Args:
+        make: Makes an untrained network; the one of seed s is made after `torch.manual_seed(s)`.
+        train: Points to train on, with their groups.
+        held_out: Points that judge the models; None: a fifth of `train` is set aside.
+        recipe: Training settings; or several that differ only in learning rate or weight decay.
+        seeds: How many seeds, or a list of them.
+        watch: When to evaluate, and which measures to add to the default curves.
+        chunk: Points that pass through the model at once; fewer need less memory.
+        to: Directory of the run and its checkpoints; None: memory.
+        checkpoint: Steps after which a checkpoint is written.
+        resume: Whether the run in `to` continues from its last checkpoint.
     """
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")

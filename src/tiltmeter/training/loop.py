@@ -48,15 +48,25 @@ def train(
     >>> run["error"].sel(time=100, group="a").item() < 0.2
     True
 
-    `watch` says what is looked at and when. Batches depend only on `seed` (or the recipe's `order`) and the step.
-    torch's random generator starts from `seed`, and the caller's random state is restored at the end. With `to`, the
-    run and its checkpoints are kept in that directory. `resume=True` continues from the last checkpoint and reaches
-    bit-identical weights; it refuses a recipe that differs from the first one. A run that diverges ends at the
-    evaluation that finds it.
+    Batches depend only on `seed` (or the recipe's `order`) and the step. torch's random generator starts from `seed`,
+    and the caller's random state is restored at the end. With `to`, the run and its checkpoints are kept in that
+    directory. `resume=True` continues from the last checkpoint and reaches bit-identical weights; it refuses a recipe
+    that differs from the first one. A run that diverges ends at the evaluation that finds it.
 
     Interventions of the recipe are applied, and what every group counts is the curve `pull`. If one of them delivers
-    another model, the curves are those of the model that would be delivered, and `model` holds it at the end;
-    `validation` are the points with groups that it may fit.
+    another model, the curves are those of the model that would be delivered, and `model` holds it at the end.
+
+    Args:
+        model: Network to train, in place.
+        train: Points to train on, with their groups.
+        held_out: Points that judge the model and are never trained on.
+        recipe: Training settings: optimiser, learning rate, length, batches, loss.
+        watch: When to evaluate, and which measures to add to the default curves.
+        seed: Seed of torch's random numbers and, without an `order`, of the batches.
+        to: Directory of the run and its checkpoints; None: memory.
+        checkpoint: Steps after which a checkpoint is written.
+        resume: Whether the run in `to` continues from its last checkpoint, to bit-identical weights.
+        validation: Points with groups that an intervention on the model may fit; None: none.
     """
     check_training(model, train, held_out, recipe, watch, validation)
     seed = checked_seed(seed)

@@ -136,12 +136,9 @@ class Probe:
     confidence and calibration_gap; with two labels also positive_rate, tpr and fpr, with more class_accuracy. Each has
     a standard error `<name>_se`.
 
-    `watch` says when to evaluate and adds measures. `to` is a run directory (None: memory). `loss` is the loss to
-    record; by default logistic, cross-entropy or half squared error, whichever fits. `settings` and `seed` are noted in
-    the Origin. The loss and the decision of every point are also kept, at up to 256 log-spaced evaluations
-    (`Trajectory.points`), for `leaders`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an
-    earlier step than its last evaluation, for instance from an older checkpoint, the later evaluations are dropped.
-    `deliver` makes the model to look at from the trained one, if that is another one (an intervention on the model).
+    The loss and the decision of every point are also kept, at up to 256 log-spaced evaluations (`Trajectory.points`),
+    for `leaders`; `Watch(points=False)` keeps none. If a run is resumed (`resume=True`) at an earlier step than its
+    last evaluation, for instance from an older checkpoint, the later evaluations are dropped.
 
     Whether the model gives scores or probabilities is told by the loss or by what the model ends in, never by values.
     An error inside an evaluation never reaches your loop: it is kept in `failures`, said once, written down with the
@@ -158,7 +155,22 @@ class Probe:
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
     not restored. Under DistributedDataParallel only rank 0 evaluations and writes. With `Watch(sharded=True)` every
     rank gives its own part of the points and calls the probe equally often; all get the curves of all points, and rank
-    0 writes."""
+    0 writes.
+
+    Args:
+        model: Network that is trained in your loop; it is only looked at.
+        held_out: Points that judge the model and are never trained on.
+        watch: When to evaluate, and which measures to add to the default curves.
+        to: Run directory; None: memory.
+        loss: Loss to record; None: logistic, cross-entropy or half squared error, whichever fits.
+        chunk: Points that pass through the model at once; fewer need less memory.
+        settings: Your own settings, noted in the Origin; None: none.
+        seed: Seed that is noted in the Origin; None: not known.
+        resume: Whether the run in `to` continues; evaluations after the step of its first call are dropped.
+        deliver: Makes the model to look at from the trained one, where that is another one; None: the same.
+        strict: Whether an error inside an evaluation is raised instead of kept in `failures`.
+        budget: Largest share of the training's time for evaluations, such as 0.1; None: no limit.
+    """
 
     def __init__(
         self,

@@ -28,7 +28,12 @@ class Stacked:
     torch.Size([4, 10, 1])
 
     Stacks of Linear layers and activations use batched matrix products; other modules use `torch.func`. The given
-    models are not changed and share no memory with the stack. `read` finds the scores in what a model returns.
+    models are not changed and share no memory with the stack.
+
+    Args:
+        models: Models of one architecture.
+        read: Finds the scores in what the model returns; None: the model returns scores.
+        quick: Whether stacks of Linear layers use batched products; otherwise `torch.func` everywhere.
     """
 
     layers: tuple[Layer, ...] | None

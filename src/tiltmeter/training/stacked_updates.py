@@ -34,6 +34,12 @@ def stacked_update(
 
     The formulas are those of `torch.optim`, in the same order of operations. What is remembered from step to step
     (velocities, moments) is kept in `memory`, so that it can be saved and put back.
+
+    Args:
+        settings: Optimiser of torch whose formula is taken.
+        weight_decay: Weight decay of every run, instead of its own.
+        clip: Largest norm of a gradient; None: no limit.
+        memory: Keeps velocities and moments from step to step; None: a new dictionary.
     """
     kept: dict[str, Any] = {} if memory is None else memory
     defaults = {**settings.defaults, **settings.param_groups[0]}

@@ -255,15 +255,17 @@ class Steering(nn.Module):
     an intervention trains a module `beside` the model (`LfF`, `GradientReversal`): then the optimiser gets
     `[*model.parameters(), *steer.parameters()]`. In evaluation mode (`steer.eval()`) it weighs and learns nothing.
 
-    `laws` is an intervention of groups, interventions of points, or both in a tuple. `data` says which groups there are
-    and how many points each has; `proportions` how often groups are drawn where that is not as in the data.
-    Interventions that see gradients or the network need the `model`. Several `runs` at once have losses of shape (runs,
-    batch), each its own state.
-
     Under DistributedDataParallel every process has its own copy, and losses and counts are summed over all of them, so
     that the copies stay the same. Checkpoints then belong at the end of a block of `every` steps.
 
     The interventions act on training points: curves of held-out points may follow or not.
+
+    Args:
+        laws: An intervention, or several in a tuple: of groups, of points, or both.
+        data: Training points: which groups there are, and how many points each has.
+        model: Network that is trained, for interventions that see it or its gradients; None: they do not.
+        proportions: How often groups are drawn; None: as in the data.
+        runs: Networks trained at once, with losses of shape (runs, batch); None: one.
     """
 
     z: Tensor

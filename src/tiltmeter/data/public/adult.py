@@ -30,6 +30,10 @@ def adult(group: str | Sequence[str] = "sex", *, sensitive_features: bool = True
     `group` is "sex" (Female, Male), "race", or both for intersections. An unknown value ("?") is treated as a separate
     value. Without `sensitive_features` the columns of `group` are not used as features; they can still be predicted
     from the others, for example sex from `relationship`.
+
+    Args:
+        group: "sex" (Female, Male), "race", or both in a list for intersections.
+        sensitive_features: Whether the columns of the groups are also features of the points.
     """
     names = [group] if isinstance(group, str) else list(group)
     for name in names:

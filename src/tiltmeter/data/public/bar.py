@@ -41,6 +41,9 @@ def bar(part: Part = "train") -> Actions:
 
     Files are named after their action, such as climbing_12.jpg. In the training part climbers are on rock, divers under
     water; in the test part they are elsewhere. The place is the shortcut.
+
+    Args:
+        part: "train" or "test": which of the published parts.
     """
     if part not in ("train", "test"):
         raise ValueError(f"`part` should be 'train' or 'test'. Found part = {part!r}.")

@@ -21,7 +21,14 @@ TABLE = ("celeba-attributes", "celeba.csv")
 
 @dataclass(frozen=True, eq=False)
 class Faces:
-    """The list of photographs and their attributes; `pictures` reads the pixels."""
+    """The list of photographs and their attributes; `pictures` reads the pixels.
+
+    Args:
+        files: Name of the photograph of every person.
+        attributes: One row per photograph, one column per attribute, of booleans.
+        names: Names of the attributes, in the order of the columns.
+        folder: Where the photographs are.
+    """
 
     files: np.ndarray
     attributes: np.ndarray
@@ -64,6 +71,9 @@ def celeba(part: Literal["train", "valid", "test"] = "train") -> Faces:
 
     Reads `list_attr_celeba.txt` and `list_eval_partition.txt` of the publishers, or the attributes as one CSV file in
     `celeba-attributes`. Attributes are the quick judgements of one person, and many are a matter of taste.
+
+    Args:
+        part: "train", "valid" or "test": which of the published parts.
     """
     if part not in PARTS:
         raise ValueError(f"`part` should be 'train', 'valid' or 'test'. Found part = {part!r}.")

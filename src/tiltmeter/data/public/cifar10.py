@@ -14,7 +14,11 @@ RECORD = 1 + 3 * 32 * 32
 
 
 def cifar10(part: Part = "train") -> Images:
-    """50,000 training or 10,000 test photographs, 3 x 32 x 32 bytes each, channels first."""
+    """50,000 training or 10,000 test photographs, 3 x 32 x 32 bytes each, channels first.
+
+    Args:
+        part: "train" or "test": which of the published parts.
+    """
     if part not in FILES:
         raise ValueError(f"`part` should be 'train' or 'test'. Found part = {part!r}.")
     records = np.concatenate([_records(file) for file in FILES[part]])

@@ -36,6 +36,12 @@ def compas(
     Only rows of the usual filter are used (see `compas_table`). Features are age, sex, prior counts and the degree of
     the charge, but never the COMPAS score itself; race only with `sensitive_features`. These are real people: an arrest
     is not a crime, and a gap found here says nothing about any person.
+
+    Args:
+        races: Races that are groups; people of other races are left out.
+        sensitive_features: Whether the columns of the groups are also features of the points.
+        held_out: Share of the points that is held out.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     if not races:
         raise ValueError("`races` should name at least one. Found none.")

@@ -18,6 +18,11 @@ def plain_digits(points: int = 900, noise: float = 0.0, seed: int = 0) -> tuple[
 
     Pixels lie between 0 and 1, minus their mean. Groups are "right" and "wrong" labels. The held-out part has only
     right labels, and is the same for any number of points and any noise.
+
+    Args:
+        points: Number of training points.
+        noise: Share of the training labels that is wrong.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     from sklearn.datasets import load_digits
 
@@ -52,7 +57,13 @@ def digits(
 
     The 1,797 images of 8 x 8 pixels are divided into two halves. The first half is for training; the second is the
     held-out part and appears in both groups. The turned group varies more but is rarer: it tends to lead first, and the
-    upright group leads at the end. `labels` are the ten digits, or "large": +1 for 5 and above, otherwise -1.
+    upright group leads at the end.
+
+    Args:
+        share: Share of upright images among the training points.
+        contrast: Factors on the pixels of upright and of turned images.
+        seed: Seed of the random draws; the same seed gives the same points.
+        labels: "digit" for the ten digits, "large" for +1 from 5 on and otherwise -1.
     """
     from sklearn.datasets import load_digits
 

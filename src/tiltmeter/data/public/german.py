@@ -37,6 +37,12 @@ def german(
     Only 310 women and 190 people up to 25 are among the thousand, so standard errors are large. Later work questions
     the coding of sex in this file. Without `sensitive_features` the column that determines the group is not used as a
     feature.
+
+    Args:
+        group: "sex", or "age" for young (up to 25) and old.
+        sensitive_features: Whether the columns of the groups are also features of the points.
+        held_out: Share of the points that is held out.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     if group not in ("sex", "age"):
         raise KeyError(f"`group` should be 'sex' or 'age'. Found {group!r}.")

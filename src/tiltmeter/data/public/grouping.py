@@ -21,6 +21,11 @@ def by_classes(x: np.ndarray, y: np.ndarray, groups: Mapping[Any, tuple[Sequence
       group  points   share  label -1  label 1
       even       80  50.0 %    50.0 %   50.0 %
       odd        80  50.0 %    50.0 %   50.0 %
+
+    Args:
+        x: Points, one per row.
+        y: Class of every point as a number.
+        groups: For each group, the classes that get label +1 and those that get label -1.
     """
     if len(x) != len(y):
         raise ValueError(f"Lengths should agree. Found {len(x)} in x, {len(y)} in y.")
@@ -55,6 +60,10 @@ def rotated(x: np.ndarray, degrees: float) -> np.ndarray:
 
     >>> rotated(np.array([[[1, 2], [3, 4]]]), 90).tolist()
     [[[2, 4], [1, 3]]]
+
+    Args:
+        x: Images; the last two dimensions are rows and columns.
+        degrees: Angle, anticlockwise.
     """
     if not np.isfinite(degrees):
         raise ValueError(f"`degrees` should be a finite number. Found degrees = {degrees}.")
@@ -85,6 +94,11 @@ def mixed(data: GroupedData, shares: Mapping[Any, float], seed: int = 0) -> Grou
     >>> data = GroupedData(np.zeros((400, 1)), np.zeros(400), ["a", "b"] * 200)
     >>> mixed(data, {"a": 0.8, "b": 0.2}).sizes
     {'a': 200, 'b': 50}
+
+    Args:
+        data: Points in groups from which some are chosen.
+        shares: Share of every group in the result; they add up to 1.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     if set(shares) != set(data.groups):
         raise KeyError(f"`shares` should be given for {', '.join(map(repr, data.groups))}. Found {dict(shares)}.")
@@ -101,6 +115,11 @@ def imbalanced(data: GroupedData, rates: Mapping[Any, float], seed: int = 0) -> 
     >>> data = GroupedData(np.zeros((400, 1)), [0, 0, 1, 1] * 100, ["a", "b"] * 200)
     >>> imbalanced(data, {"a": 0.8}).label_rates["a"]
     {0: 0.2, 1: 0.8}
+
+    Args:
+        data: Points in groups from which some are chosen.
+        rates: Share of the larger label in each group that is named.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     low, *others = data.labels.tolist()
     if len(others) != 1:
@@ -125,6 +144,12 @@ def by_attributes(x: np.ndarray, target: np.ndarray, attribute: np.ndarray, name
     >>> blond = by_attributes(np.zeros((200, 1)), np.arange(200) % 2 == 0, np.arange(200) < 50, "Male")
     >>> blond.sizes
     {'Male': 50, 'no Male': 150}
+
+    Args:
+        x: Points, one per row.
+        target: What is to be predicted, yes or no for each point.
+        attribute: What divides the points into groups, yes or no for each point.
+        name: Name of the group that has the attribute.
     """
     label, group = _yes_or_no(target, "target"), _yes_or_no(attribute, "attribute")
     return GroupedData(x, label.astype(np.int64), np.where(group, name, f"no {name}"), groups=[name, f"no {name}"])
@@ -151,7 +176,15 @@ def random_task(
     ({'a': 300, 'b': 75}, {'a': 100, 'b': 100})
 
     Images are flattened and scaled to mean 0 and standard deviation 1 over all pixels. `held_out` points of each group
-    are held out. From the others, the largest possible training set with a share `rho` of group a is selected."""
+    are held out. From the others, the largest possible training set with a share `rho` of group a is selected.
+
+    Args:
+        images: All images, one per row.
+        labels: Class of every image, at least eight different ones.
+        rng: NumPy generator that draws classes and points.
+        rho: Share of group a among the training points.
+        held_out: Points of each group that are held out.
+    """
     if not 0 < rho < 1:
         raise ValueError(f"`rho` should lie strictly between 0 and 1. Found rho = {rho}.")
     classes = np.unique(labels)
@@ -165,7 +198,17 @@ def random_task(
 
 
 def set_aside(data: GroupedData, held_out: int, rng: np.random.Generator) -> tuple[GroupedData, GroupedData]:
-    """All points except `held_out` of every group, and those held-out points."""
+    """All points except `held_out` of every group, and those held-out points.
+
+    >>> data = GroupedData(np.zeros((50, 2)), [0, 1] * 25, ["a"] * 30 + ["b"] * 20)
+    >>> [len(part) for part in set_aside(data, 5, np.random.default_rng(0))]
+    [40, 10]
+
+    Args:
+        data: Points in groups from which some are chosen.
+        held_out: Points of each group that are held out.
+        rng: NumPy generator that draws them.
+    """
     away = np.zeros(len(data), dtype=bool)
     for group in data.groups:
         members = data.of_group(group)

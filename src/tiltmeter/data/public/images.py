@@ -53,7 +53,10 @@ class Images:
     >>> few.numbers(["dog", 0])
     (1, 0)
 
-    `y` is the class of every image as a number; `classes` are the names of the classes in that order.
+    Args:
+        x: Images in bytes: (points, rows, columns), or (points, channels, rows, columns) in colour.
+        y: Class of every image as a number.
+        classes: Names of the classes, in the order of the numbers.
     """
 
     x: np.ndarray
@@ -90,6 +93,9 @@ def standardised(x: np.ndarray) -> np.ndarray:
 
     >>> standardised(np.array([[0, 255]], np.uint8)).tolist()
     [[-1.0, 1.0]]
+
+    Args:
+        x: Numbers of any shape.
     """
     values = np.asarray(x)
     middle, width = float(values.mean(dtype=np.float64)), float(values.std(dtype=np.float64))

@@ -59,7 +59,11 @@ CLASSES = (
 
 
 def fashion_mnist(part: Part = "train") -> Images:
-    """60,000 training or 10,000 test images, 28 x 28 bytes each."""
+    """60,000 training or 10,000 test images, 28 x 28 bytes each.
+
+    Args:
+        part: "train" or "test": which of the published parts.
+    """
     return idx_images("fashion-mnist", part, CLASSES)
 
 
@@ -72,5 +76,8 @@ def mnist(part: Part = "train") -> Images:
     >>> import os
     >>> if os.path.isdir(os.path.join(os.environ.get("TILTMETER_DATA", ""), "mnist")):
     ...     assert mnist("test").x.shape == (10000, 28, 28)
+
+    Args:
+        part: "train" or "test": which of the published parts.
     """
     return idx_images("mnist", part, MNIST_CLASSES)

@@ -125,7 +125,14 @@ class Presence:
 
 
 def is_present(name: str) -> bool:
-    """Whether all files needed for loading exist; the files are not read."""
+    """Whether all files needed for loading exist; the files are not read.
+
+    >>> is_present("mnist") in (True, False)
+    True
+
+    Args:
+        name: Name of a data set, such as "celeba" or "mnist".
+    """
     if name == "celeba":  # the attributes are useful without the images
         folder = folder_of(name)
         return (folder / "list_attr_celeba.txt").is_file() or (data_folder() / "celeba-attributes").is_dir()

@@ -54,6 +54,9 @@ def waterbirds(part: Literal["train", "valid", "test"] = "train") -> Birds:
 
     In the training part, 95 % of each kind of bird are in front of their own background; in the other parts half are.
     The background is the shortcut.
+
+    Args:
+        part: "train", "valid" or "test": which of the published parts.
     """
     if part not in PARTS:
         raise ValueError(f"`part` should be 'train', 'valid' or 'test'. Found part = {part!r}.")

@@ -23,6 +23,9 @@ class Parity:
 
     >>> Parity((0, 2))(np.array([[1, 1, -1], [-1, 1, -1]])).tolist()
     [-1.0, 1.0]
+
+    Args:
+        bits: Places of the bits that are multiplied.
     """
 
     bits: tuple[int, ...]
@@ -72,6 +75,9 @@ def cube(n: int) -> np.ndarray:
 
     >>> cube(2).tolist()
     [[-1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, 1.0]]
+
+    Args:
+        n: Number of bits.
     """
     _check_bits(n)
     digits = (np.arange(2**n)[:, None] >> np.arange(n)) & 1
@@ -94,6 +100,13 @@ def boolean_data(
 
     Groups are "clean" and "flipped" if there is noise, otherwise the labels. With more than 20 bits, points are drawn
     with replacement, because they hardly ever repeat.
+
+    Args:
+        function: Gives the label of points of the cube, such as `Parity((0, 1))`.
+        n: Number of bits.
+        points: Number of distinct points; None: all of the cube.
+        noise: Share of labels that is flipped.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     if not 0 <= noise < 1:
         raise ValueError(f"`noise` should be a share of labels, from 0 and below 1. Found noise = {noise}.")

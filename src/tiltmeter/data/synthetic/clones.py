@@ -161,7 +161,8 @@ class Isotropic:
 class SharedCovariance:
     """Class means, and one covariance for all classes: that of the points around their class means.
 
-    `ridge` is added to every variance.
+    Args:
+        ridge: Added to every variance.
     """
 
     ridge: float = 0.0
@@ -185,8 +186,11 @@ class ClassCovariance:
     >>> np.corrcoef(clone.x.T)[0, 1].round(3).item()
     1.0
 
-    `ridge` is added to every variance. If a class has fewer points than coordinates, its covariance is a poor estimate,
-    and the clone contains less information than the distribution from which the points came.
+    If a class has fewer points than coordinates, its covariance is a poor estimate, and the clone contains less
+    information than the distribution from which the points came.
+
+    Args:
+        ridge: Added to every variance.
     """
 
     ridge: float = 0.0

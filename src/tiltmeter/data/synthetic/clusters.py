@@ -21,6 +21,13 @@ def symmetric_clusters(
     in e2 and (for d > 2) in all other coordinates together; then e1 and e2 are swapped for the other label. So the data
     are exactly symmetric, and `points` give 8 (d = 2) or 16 times as many. Groups are the four clusters. The authors'
     code has labels 0 and 1, with 0 around the first axis: the opposite sign.
+
+    Args:
+        d: Number of dimensions.
+        points: Points that are drawn around e1; reflections make 8 (d = 2) or 16 times as many.
+        spread: Standard deviation of the points around e1.
+        radius: Distance from e1 at which they are cut off.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     if d < 2:
         raise ValueError(f"`d` should be at least 2. Found d = {d}.")

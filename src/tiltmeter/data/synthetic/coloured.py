@@ -22,6 +22,13 @@ def coloured(
     The colour equals the (flipped) label with probability `agreement`. With the defaults, colour predicts the label
     better (0.9) than shape can (0.75); a data set with `agreement=0.1` shows which model relies on colour. Groups are
     the pairs (shape, colour) of 0 and 1; shape and colour agree if both are equal.
+
+    Args:
+        images: Grey images, one per row.
+        positive: Which images have label 1 before labels are flipped.
+        agreement: Probability that the colour equals the label.
+        label_noise: Share of labels that is flipped.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     for name, value in (("agreement", agreement), ("label_noise", label_noise)):
         if not 0 <= value <= 1:

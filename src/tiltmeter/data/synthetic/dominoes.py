@@ -34,6 +34,15 @@ def dominoes(
 
     Groups are "agree" and "disagree" (as far as both occur). With `cells` they are the pairs (easy label, hard label)
     that `CueAdoption` uses. There are many of these, so there is no warning about small ones.
+
+    Args:
+        easy: Images above, or features that come first.
+        easy_labels: Labels of the easy images.
+        hard: Images below, or features that come second.
+        hard_labels: Labels of the hard images; they are the labels of the result.
+        agreement: Share of pairs that have equal labels; 0: easy labels are drawn independently.
+        cells: Whether groups are the pairs (easy label, hard label) instead of "agree" and "disagree".
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     if not 0 <= agreement <= 1:
         raise ValueError(f"`agreement` should be a share from 0 to 1. Found agreement = {agreement}.")
@@ -69,6 +78,11 @@ def one_hot_block(labels: Any, amplitude: float = 3.0, classes: int | None = Non
 
     >>> one_hot_block([0, 2], 3.0).tolist()
     [[3.0, 0.0, 0.0], [0.0, 0.0, 3.0]]
+
+    Args:
+        labels: Label of every point.
+        amplitude: Value at the coordinate of the label; 0 is the control.
+        classes: Number of coordinates; None: the number of labels.
     """
     places = np.asarray(labels, dtype=np.int64)
     return amplitude * np.eye(int(places.max()) + 1 if classes is None else classes)[places]

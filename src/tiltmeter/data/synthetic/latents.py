@@ -24,6 +24,12 @@ class Latents:
     The first feature is the shortcut, the second the core. A point is x = availability_1 z_1 e_1 + availability_2 z_2
     e_2 with random orthonormal e_1, e_2 (drawn with `seed`). Availability changes how large a feature is in the input,
     not what it predicts: the optimal decision is the sign of mu . z at any availability.
+
+    Args:
+        predictivity: Share of labels that the sign of each feature predicts: shortcut first, then core.
+        availability: How large each feature is in the input.
+        d: Number of dimensions.
+        seed: Seed of the directions in which the features lie.
     """
 
     predictivity: tuple[float, float] = (0.85, 0.9)

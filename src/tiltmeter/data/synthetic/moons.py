@@ -19,6 +19,12 @@ def moons(margin: float = 0.1, points: int = 300, noise: float = 0.0, seed: int 
     With a positive margin, the second coordinate alone separates the labels by a straight line; the curved boundary
     halfway between the moons needs both coordinates. Groups are the "tip" and the "belly" of the moons: the line passes
     close to the tips.
+
+    Args:
+        margin: Distance of the moons along the second coordinate; below 0 they overlap.
+        points: Number of points.
+        noise: Standard deviation of noise on both coordinates.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     if points < 4 or noise < 0:
         raise ValueError(

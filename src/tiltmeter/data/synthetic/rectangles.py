@@ -29,6 +29,15 @@ def rectangles(
     any difference in what a model learns comes from moments beyond the second. A perceptron with a small start is
     expected to learn first the difference of means, then Fisher's direction, then a correction for the shape (Refinetti
     et al., 2023). Groups are the labels.
+
+    Args:
+        points: Number of points.
+        centre: Centre of the points with label +1; those with label -1 are opposite.
+        sides: Lengths of the sides.
+        angle: Angle of the first side with the first axis, in degrees.
+        extra: Coordinates of unit Gaussian noise after the two that matter.
+        gaussian: Whether both classes are Gaussians with the same means and covariances.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     if points < 2:
         raise ValueError(f"`points` should be at least 2. Found points = {points}.")

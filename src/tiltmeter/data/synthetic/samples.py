@@ -31,11 +31,19 @@ def samples(
     >>> data.x.shape, data.sizes
     ((1000, 50), {'+': 800, '-': 200})
 
-    `world` selects the directions of means and teachers, `seed` the points. Training and held-out data should have the
-    same world and different seeds. A module w.x trained on them with `SGD(lr).to_torch(d)` is the student of `predict`
-    and `simulate` in d dimensions, as long as no point is used twice. With `paired`, groups of equal size have the same
-    noise z. This makes their *difference* more precise; the precision of each value is unchanged. A
-    `ClassMixture` has labels 0, 1, 2, ... in the order of its classes.
+    Training and held-out data should have the same world and different seeds. A module w.x trained on them with
+    `SGD(lr).to_torch(d)` is the student of `predict` and `simulate` in d dimensions, as long as no point is used twice.
+    With `paired`, groups of equal size have the same noise z. This makes their *difference* more precise; the precision
+    of each value is unchanged. A `ClassMixture` has labels 0, 1, 2, ... in the order of its classes.
+
+    Args:
+        problem: Mixture from which points are drawn.
+        d: Number of dimensions.
+        points: Number of points.
+        seed: Seed of the points.
+        world: Seed of the directions of means and labelling rules: the same for training and held-out points.
+        proportions: Share of each group; None: as in the mixture.
+        paired: Whether groups of equal size have the same noise, for a more precise difference.
     """
     means, teachers, offset = _vectors(problem)
     rank, groups = means.shape[1], problem.groups

@@ -19,6 +19,12 @@ def shortcut_digits(
 
     In the held-out points the extra pixels say nothing about the label. The groups are points that agree with the
     shortcut and points that contradict it.
+
+    Args:
+        points: Number of training points.
+        held_out: Number of held-out points.
+        aligned: Share of the training points whose extra pixels agree with the label.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     train, rest = plain_digits()
     pixels, label = np.concatenate([train.x, rest.x]), np.concatenate([train.y, rest.y])

@@ -17,8 +17,14 @@ class Sines:
     >>> Sines((1, 4), (1.0, 0.5))(np.array([-0.5, 0.0])).round(6).tolist()
     [1.0, -0.0]
 
-    Frequencies count whole periods on the interval, so that each lies in one bin of a Fourier transform. By default all
-    amplitudes are 1 and all phases 0.
+    Frequencies count whole periods on the interval, so that each lies in one bin of a Fourier transform.
+
+    Args:
+        frequencies: Whole periods on the interval, one number per wave.
+        amplitudes: Amplitude of each wave; empty: all 1.
+        phases: Phase of each wave in periods; empty: all 0.
+        low: Lower end of the interval.
+        high: Upper end of the interval.
     """
 
     frequencies: tuple[int, ...] = (1, 2, 4, 8)
@@ -58,6 +64,10 @@ def random_phases(frequencies: Sequence[int], seed: int) -> tuple[float, ...]:
 
     >>> len(random_phases((1, 2, 4), seed=0))
     3
+
+    Args:
+        frequencies: Frequencies that get a phase.
+        seed: Seed of the random draws.
     """
     return tuple(np.random.default_rng(seed).uniform(size=len(frequencies)).tolist())
 
@@ -79,6 +89,13 @@ def sines(
     The interval is divided into equal regions, one per entry of `densities`; the numbers of points are in that
     proportion. Each region is a group. Points are equally spaced in their region, or drawn at random with `seed`. On
     the `circle` a point is given as (cos, sin) of its angle, once around for the whole interval.
+
+    Args:
+        target: Function whose values are the labels.
+        points: Number of points.
+        densities: Relative number of points in each of the equal regions; each region is a group.
+        seed: Draws points at random with this seed; None: equally spaced.
+        circle: Whether a point is (cos, sin) of its angle instead of its place on the interval.
     """
     shares = np.asarray(densities, dtype=float)
     if shares.ndim != 1 or not len(shares) or not np.isfinite(shares).all() or (shares <= 0).any():

@@ -21,6 +21,10 @@ def linear_and_slabs(d: int, k: int = 5) -> tuple[int, ...]:
 
     >>> linear_and_slabs(4)
     (1, 5, 5, 5)
+
+    Args:
+        d: Number of dimensions.
+        k: Number of slabs: 3, 5 or 7.
     """
     return (1, *[k] * (d - 1))
 
@@ -48,6 +52,13 @@ def slabs(
     linear rule on it beats chance. Points keep a distance `margin` from the borders. Given the label, coordinates are
     independent. With a `basis` (orthonormal rows, for example from `random_basis`) coordinate i is the one along row i.
     Groups are the labels.
+
+    Args:
+        kinds: For every coordinate, 1 for a linear one or the number of its slabs.
+        points: Number of points.
+        margin: Distance of the points from the borders of slabs.
+        basis: Orthonormal rows; coordinate i is the one along row i. None: the axes.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     if not kinds or any(kind not in (1, *SLABS) for kind in kinds):
         raise ValueError(f"`kinds` should be 1 (linear) or slabs of {', '.join(map(str, SLABS))}. Found {list(kinds)}.")
@@ -71,6 +82,10 @@ def random_basis(d: int, seed: int = 0) -> np.ndarray:
     >>> basis = random_basis(5)
     >>> bool(np.allclose(basis @ basis.T, np.eye(5)))
     True
+
+    Args:
+        d: Number of dimensions.
+        seed: Seed of the random draws; the same seed gives the same points.
     """
     q, r = np.linalg.qr(np.random.default_rng(seed).normal(size=(d, d)))
     return np.asarray(q * np.sign(np.diag(r)))

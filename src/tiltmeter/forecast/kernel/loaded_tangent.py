@@ -38,6 +38,9 @@ def load_tangent(path: str | os.PathLike[str]) -> Tangent:
     Forecasts, weights and schedules found from it are the same. It has no network, so that nothing tests whether the
     network stays near its linearisation: `forecast` warns of it, and the noted horizon says so. Kernels stay in their
     files until they are used, so do not move the folder while they are needed.
+
+    Args:
+        path: Folder that `Tangent.save` or `tangent(to=)` wrote.
     """
     place = Path(path)
     said = _description(place)

@@ -59,14 +59,24 @@ def tangent(
     >>> kernels.forecast(Recipe(lr=0.05, steps=50, weights={"b": 2.0}))["loss"].sizes["group"]
     2
 
-    `held_out` holds the held-out points; without it, a fifth of `train` is set aside (`train.split()`). `outputs` says
-    what to do with several outputs (see `Tangent`); None takes all pairs if they fit in moderate memory. Kernels that
-    take more than a few seconds show their progress on stderr, unless `progress` is False. Of a large convolutional
-    network with several outputs, they are estimated from 20,000 of its weights, with a warning.
+    The kernels of a large convolutional network with several outputs are estimated from 20,000 of its weights, with a
+    warning.
 
     With `to`, a folder, kernels are written there strip by strip and read from there, so that a sample may be larger
     than memory; a run that was killed goes on where it stopped. `tm.results.load_tangent` opens that folder again. An
     `executor` of concurrent.futures, or `get_executor()` of a Dask client, computes the strips in its workers.
+
+    Args:
+        model: Network whose kernels are computed; it is not changed.
+        train: Points to train on, with their groups.
+        held_out: Points that judge it; None: a fifth of `train` is set aside.
+        sample: Training points that the kernels use.
+        seed: Seed that chooses them.
+        outputs: What to do with several outputs, "full" or "trace"; None: all pairs if they fit in moderate memory.
+        read: Finds the scores in what the model returns; None: the model returns scores.
+        progress: Whether work of more than a few seconds shows its progress on stderr.
+        to: Folder for kernels larger than memory, which goes on after a kill; None: memory.
+        executor: Computes strips side by side: of concurrent.futures, or `get_executor()` of a Dask client.
     """
     if executor is not None and to is None:
         raise ValueError("`executor` computes strips of the kernel, which go through files: pass `to`, a folder, too.")

@@ -22,9 +22,11 @@ class SelecMix(BatchIntervention):
 
     Where there is none, the partner has another label and the same group; a point without any partner stays as it is.
     The mixed point is lam x + (1 - lam) partner with lam uniform in [0, 1/2], and has the partner's label and group.
-    With `plain` the batch as drawn stands beside the mixed one, half and half.
 
     Without the plain batch a binary bias is turned round instead of removed: groups change places.
+
+    Args:
+        plain: Whether the batch as drawn stands beside the mixed one, half and half.
     """
 
     cannot = "mix what cannot be added, such as tokens"

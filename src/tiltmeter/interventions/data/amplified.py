@@ -23,6 +23,10 @@ class Amplified(DataIntervention):
     lose more.
 
     At least one point of every group stays.
+
+    Args:
+        keep: Share of the points of every group but the largest that stays.
+        seed: Seed of the random draws.
     """
 
     cannot = "reduce a bias: it makes one worse on purpose"

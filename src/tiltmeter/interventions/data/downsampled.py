@@ -20,6 +20,10 @@ class Downsampled(DataIntervention):
     {'a': 30, 'b': 30}
 
     It throws data away: what the large group loses may be more than what the small one gains.
+
+    Args:
+        ratio: Points of every group, in parts of the smallest group.
+        seed: Seed of the random draws.
     """
 
     cannot = "use the points that it drops"

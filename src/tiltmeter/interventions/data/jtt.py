@@ -19,12 +19,15 @@ class JTT(DataIntervention):
     >>> JTT(times=20, scout=75).cost(groups=4)  # the steps of the scout are added to this
     1.0
 
-    `scout` is the length of the first training in steps. It decides everything: too short, and the errors are random;
-    too long, and the rare group is memorised and no longer among them. The run notes how much of every group is among
-    the errors.
+    The length of the first training decides everything: too short, and the errors are random; too long, and the rare
+    group is memorised and no longer among them. The run notes how much of every group is among the errors.
 
     It needs no group labels to train, but `scout` and `times` must be chosen by some rule, and published ones use
     validation groups for that.
+
+    Args:
+        times: How often each error stands in the new training data.
+        scout: Steps of the first training, which finds the errors.
     """
 
     needs = "no groups"

@@ -26,6 +26,12 @@ class PrunedEasy(DataIntervention):
     early model (`scout` steps), holds for the whole training.
 
     It saves steps only if training counts epochs. It does not look for groups.
+
+    Args:
+        keep_one_of: Of so many easy points, one stays.
+        rescale: Whether easy points that stay are repeated, so that all count as before on average.
+        seed: Seed of the random draws.
+        scout: Steps of the first training, whose losses say which points are easy.
     """
 
     needs = "no groups"

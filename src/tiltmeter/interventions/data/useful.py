@@ -20,10 +20,14 @@ class USEFUL(DataIntervention):
     >>> USEFUL(times=2, scout=60).needs
     'no groups'
 
-    `scout` is the length of the early training, 5 to 10 % of the whole in the paper; `times` how often points of the
-    late cluster stand in the new data. The run notes how much of every group they are.
+    The run notes how much of every group they are.
 
     Late points are not a group: with many classes or much noise they are whatever is hard.
+
+    Args:
+        times: How often points of the late cluster stand in the new data.
+        seed: Seed of the random draws.
+        scout: Steps of the early training; 5 to 10 % of the whole in the paper.
     """
 
     needs = "no groups"

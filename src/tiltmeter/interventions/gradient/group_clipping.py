@@ -23,6 +23,9 @@ class GroupClipping(GramIntervention):
     group on its own keeps the others at their pace.
 
     A group that is clipped learns more slowly than without: this protects others from it.
+
+    Args:
+        limit: Largest length of the gradient of a group.
     """
 
     cannot = "speed a group up: it only holds back those with long gradients"

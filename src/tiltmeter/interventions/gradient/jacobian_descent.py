@@ -20,6 +20,9 @@ class JacobianDescent(GramIntervention):
     It needs torchjd: `pip install "tiltmeter[jacobian]"`. Some of its weightings need packages of their own.
 
     `UPGrad` needs no package. Weightings that draw random numbers, such as PCGrad, follow torch's stream.
+
+    Args:
+        weighting: Name of a weighting of torchjd.
     """
 
     cannot = "see a conflict that hides below the noise of small batches"

@@ -23,6 +23,9 @@ class NormalisedGradient(GramIntervention):
     a gradient is mostly noise, so a group with n points in the batch counts like sqrt(n / loss), and the group that is
     already good counts more. Balance the batches as well, and let the learning rate decay, because the steps do not
     shrink by themselves.
+
+    Args:
+        scale: Length that every group's gradient gets.
     """
 
     cannot = "balance unequal batches: a group counts like the root of its points"

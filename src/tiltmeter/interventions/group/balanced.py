@@ -22,6 +22,9 @@ class Balanced(GroupIntervention):
     It is constant during training, so it is the same as setting `weights` (P / p) or `proportions` (P), and the theory
     keeps its closed form. Weights make the noise of a rare group larger than drawing it more often does. Equal pulls do
     not mean equal losses. Once a network fits all its training points, the effect is lost.
+
+    Args:
+        power: 0 makes groups count equally, 1 leaves them as they are.
     """
 
     constant = True

@@ -25,6 +25,9 @@ class ChiSquareDRO(GroupIntervention):
     pull.
 
     Like every intervention without a state, it leaves a gap.
+
+    Args:
+        strength: How fast the pull grows with the loss; 0 is plain training.
     """
 
     smooth = False

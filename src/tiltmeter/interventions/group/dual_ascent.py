@@ -24,11 +24,15 @@ class DualAscent(GroupIntervention):
     >>> tm.predict(problem, sgd, [0.0, 200.0])["loss"].values[-1].round(3)
     array([0.254, 0.31 ])
 
-    It minimises the mean loss under the condition that the loss of each group stays below its bound: one number for all
-    groups, or one by group (infinity: no bound). The division keeps the sum of the pulls at 1, so that a bound that
-    cannot be met leads to the smallest worst-group loss instead of divergence.
+    It minimises the mean loss under the condition that the loss of each group stays below its bound. The division keeps
+    the sum of the pulls at 1, so that a bound that cannot be met leads to the smallest worst-group loss instead of
+    divergence.
 
     The bound is on the training loss in the long run, not at every moment of training.
+
+    Args:
+        bound: Loss that each group should stay below: one number, or one by group (infinity: no bound).
+        rate: How fast the multipliers grow, per unit of the clock.
     """
 
     smooth = False

@@ -25,6 +25,10 @@ class GroupCVaR(GroupIntervention):
     equal; a finite strength makes it continuous, so that it has equations of motion.
 
     The pull of a group cannot exceed p / alpha, however large its loss.
+
+    Args:
+        alpha: Worst fraction of the population that counts.
+        strength: How sharply groups are chosen; infinity is the conditional value at risk itself.
     """
 
     smooth = False

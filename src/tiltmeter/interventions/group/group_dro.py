@@ -24,14 +24,20 @@ class GroupDRO(GroupIntervention):
     >>> [len(tm.leaders(run, "loss").changes) for run in runs]
     [15, 1]
 
-    `rate` is the step size of the paper. With it alone this is an integral controller: it ends at equal losses, but
-    oscillates on the way. The `proportional` term damps the oscillation (2 to 8 times the rate worked). `adjust` is the
-    constant C of the paper, divided by the square root of the number of a group's training points. With fresh data
-    there is no such number: give the adjustment itself by group. No pull falls below `floor`. `begin` is "equal" for
-    equal pulls at the start, as published, or "shares".
+    With the `rate` alone this is an integral controller: it ends at equal losses, but oscillates on the way. The
+    `proportional` term damps the oscillation. `adjust` is the constant C of the paper, divided by the square root of
+    the number of a group's training points. With fresh data there is no such number: give the adjustment itself by
+    group.
 
     It equalises the training loss plus the adjustment. Once the training losses of all groups are zero, it has no
     signal left.
+
+    Args:
+        rate: Step size of the paper, per unit of the clock.
+        proportional: Damps the oscillation; 2 to 8 times the rate worked.
+        adjust: Constant C of the paper, divided by sqrt(training points of the group); by group with fresh data.
+        floor: No pull falls below it.
+        begin: Pulls at the start: "equal", as published, or "shares".
     """
 
     cannot = "steer where the training losses of all groups vanish"

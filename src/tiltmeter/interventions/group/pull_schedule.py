@@ -25,6 +25,9 @@ class PullSchedule(GroupIntervention):
            [0.5, 0.5]])
 
     It does not react to losses: a schedule that is best for one problem need not be best for another.
+
+    Args:
+        pulls: For every group, a number or a schedule over time.
     """
 
     cannot = "react: it does not look at losses"

@@ -20,10 +20,10 @@ class Tilted(GroupIntervention):
     >>> tm.predict(problem, sgd, [0.0, 20.0])["loss"].values[-1].round(3)
     array([0.251, 0.323])
 
-    Strength 0 is plain training, infinity trains on the worst group alone; a negative strength favours the group that
-    is already good.
-
     It is the proportional part of group DRO without the integral part: some gap always remains.
+
+    Args:
+        strength: 0 is plain training, infinity trains on the worst group alone; below 0 the best group is favoured.
     """
 
     cannot = "close a gap entirely: what steers it is the gap itself"

@@ -22,6 +22,10 @@ class VREx(GroupIntervention):
     A pull may be negative, which *raises* the loss of a group and can make training diverge. `positive` replaces
     negative pulls by zero, and is needed for draws. A large weight on a rare group also adds noise: see
     `docs/interventions.md`.
+
+    Args:
+        beta: How much the variance over groups counts beside the mean.
+        positive: Whether negative pulls are replaced by zero; draws need it.
     """
 
     smooth = False

@@ -28,8 +28,12 @@ class DFR(ModelIntervention):
     the scaling is folded back into the layer. Curves of a training with it show what the features could do if training
     stopped there.
 
-    Its points should be held out: training points are fitted too well to show which features hold elsewhere. `strength`
-    is the inverse of the ridge, scikit-learn's C.
+    Its points should be held out: training points are fitted too well to show which features hold elsewhere.
+
+    Args:
+        fits: Logistic regressions that are averaged.
+        strength: Inverse of the ridge, scikit-learn's C.
+        seed: Seed of the random draws.
     """
 
     cannot = "repair features that were never learned"

@@ -39,11 +39,16 @@ class Erasure(ModelIntervention):
     >>> bool(np.abs(np.cov(erased.T, z)[:3, 3]).max() < 1e-12)
     True
 
-    `attribute` says which attribute a group has (default: the group itself). Covariances weigh every pair of label and
-    group alike, and so does the new last layer, a logistic regression on the erased features. Without `balanced`, the
-    direction of an attribute that goes along with the label takes the label with it, and the bias is *reversed*.
+    Covariances weigh every pair of label and group alike, and so does the new last layer, a logistic regression on the
+    erased features. Without `balanced`, the direction of an attribute that goes along with the label takes the label
+    with it, and the bias is *reversed*.
 
     What is erased is linear: a network after these features could still find the attribute.
+
+    Args:
+        attribute: Which attribute each group has; None: the group itself.
+        balanced: Whether every pair of label and group weighs alike; otherwise the label may be erased too.
+        strength: Inverse of the ridge of the new last layer, scikit-learn's C.
     """
 
     cannot = "erase what only a nonlinear model can read"

@@ -36,6 +36,9 @@ class GroupTemperature(ModelIntervention):
     own). Groups that contain the label need it: the label of a new point is not known.
 
     Groups must be known when the model is used.
+
+    Args:
+        attribute: Which attribute each group has; each gets one temperature. None: every group its own.
     """
 
     by_group = True

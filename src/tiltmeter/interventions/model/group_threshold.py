@@ -28,17 +28,18 @@ class GroupThreshold(ModelIntervention):
     >>> dict(zip(fitted.groups, fitted.shift.round(decimals=1).tolist()))
     {'early': 0.8, 'late': -0.6}
 
-    `equal` is "positive_rate" (all groups get the rate of all points together), "tpr" (the same among positives), or
-    "error" (every group the threshold of its own smallest error; nothing is made equal then). Thresholds lie between
-    two held-out scores, so rates are equal up to one point of a group. `deliver` returns a module that takes points and
-    their groups; `train` leaves the model as it is and shows the curves of that module, whose losses are those of the
-    shifted scores.
+    Thresholds lie between two held-out scores, so rates are equal up to one point of a group. `deliver` returns a
+    module that takes points and their groups; `train` leaves the model as it is and shows the curves of that module,
+    whose losses are those of the shifted scores.
 
-    `attribute` says which attribute a group has, and every attribute gets one threshold (default: every group its own).
     Groups that contain the label, as pairs of label and attribute do, need it: the label of a new point is not known.
 
     Groups must be known when the model is used. Rates of other points are equal up to their sampling error only, and
     one equal rate says nothing about the others.
+
+    Args:
+        equal: Rate that is made equal: "positive_rate" or "tpr"; "error": each group its own smallest error instead.
+        attribute: Which attribute each group has; each gets one threshold. None: every group its own.
     """
 
     by_group = True

@@ -17,13 +17,16 @@ class AttributionPrior(TermIntervention):
     >>> AttributionPrior(mask=range(64, 68), strength=10.0).mask
     (64, 65, 66, 67)
 
-    `mask` holds the places of inputs, counted in the flattened point. With several scores the derivative is that of the
-    sum of their log-probabilities, as in the paper. For a linear model the penalty is a ridge on the weights of the
-    mask. In a loop of one's own the points need gradients and are given too: `x.requires_grad_()`,
-    `steer(losses, group, scores=scores, y=y, x=x)`.
+    With several scores the derivative is that of the sum of their log-probabilities, as in the paper. For a linear
+    model the penalty is a ridge on the weights of the mask. In a loop of one's own the points need gradients and are
+    given too: `x.requires_grad_()`, `steer(losses, group, scores=scores, y=y, x=x)`.
 
     It needs to know where the bias sits. A derivative of zero at the training points says nothing about inputs far from
     them, and a bias that also shows elsewhere in the point is not seen.
+
+    Args:
+        mask: Places of the inputs that should not matter, counted in the flattened point.
+        strength: How much the term counts beside the loss; 0 is plain training.
     """
 
     sees = frozenset({"inputs", "input gradients"})

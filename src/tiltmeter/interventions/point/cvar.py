@@ -20,6 +20,9 @@ class CVaR(PointIntervention):
     is the mean over the worst. If k is not whole, the point at the edge counts in part.
 
     The worst points are not a group: wrong labels have the largest losses of all, and it trains on those.
+
+    Args:
+        alpha: Share of every batch that counts, the points with the largest losses.
     """
 
     cannot = "tell a hard point from one with a wrong label"

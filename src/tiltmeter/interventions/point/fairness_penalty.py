@@ -34,6 +34,11 @@ class FairnessPenalty(TermIntervention):
     is left out of the term of that batch.
 
     Equal rates are not equal errors, and held-out points may have other rates.
+
+    Args:
+        statistic: Rate that should be equal, by its name in fairret, such as "PositiveRate".
+        penalty: How differences are added up: "NormLoss" for their sum, "LSELoss" for a smooth maximum.
+        strength: How much the term counts beside the loss; 0 is plain training.
     """
 
     needs = "training groups"

@@ -21,6 +21,9 @@ class GeneralisedCrossEntropy(PointIntervention):
     of LfF is trained with.
 
     A smaller value is not a better fit: the scale of the loss is another one.
+
+    Args:
+        q: Between 0, the usual loss, and 1, the mean absolute error.
     """
 
     cannot = "help a group whose points are hard: it counts them less"

@@ -21,12 +21,17 @@ class GradientReversal(TermIntervention):
     'training groups'
 
     The adversary minimises its cross-entropy A; the gradient of A with respect to the features goes into the model
-    times -`strength`. It is linear, or has one layer of `hidden` units. `attribute` says which attribute a group has
-    (default: the group itself). In a loop of one's own the optimiser gets its parameters too:
-    `[*model.parameters(), *steer.parameters()]`.
+    times -`strength`. It is linear, or has one layer of `hidden` units. In a loop of one's own the optimiser gets its
+    parameters too: `[*model.parameters(), *steer.parameters()]`.
 
     Minimising against one adversary is not the same as hiding the attribute from all of them, and runs differ from
     seed to seed far more than plain ones. If the attribute goes along with the label, hiding one hides the other.
+
+    Args:
+        strength: How much the model unlearns, as a factor on the adversary's gradient.
+        attribute: Which attribute each group has; None: the group itself.
+        hidden: Units of the adversary's hidden layer; 0: it is linear.
+        seed: Seed of the adversary's initial weights.
     """
 
     needs = "training groups"

@@ -26,6 +26,9 @@ class LfF(TermIntervention):
     A point counts about half where both networks agree, so that training is slower than plain training at the same
     learning rate. The moving averages of the published code are left out. It fails where the bias is so easy that both
     networks learn it at once.
+
+    Args:
+        q: Exponent of the loss of the second network, see `GeneralisedCrossEntropy`.
     """
 
     sees = frozenset({"inputs"})

@@ -31,6 +31,10 @@ class ProductOfExperts(TermIntervention):
     A weak learner that knows more than the bias takes that from the model too: the result may be far worse than plain
     training. In a loop of one's own the weak learner starts as a copy of `model`: give it trained weights with
     `steer.beside[0].load_state_dict(...)`.
+
+    Args:
+        mask: Places of the inputs that the expert sees; None: the expert is a weak learner.
+        steps: Steps that a weak learner is trained for.
     """
 
     sees = frozenset({"inputs"})

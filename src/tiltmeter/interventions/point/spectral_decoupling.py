@@ -22,6 +22,9 @@ class SpectralDecoupling(PointIntervention):
 
     It also slows training down: compare runs at equal loss, not at equal steps. With `Square` it is plain training with
     another learning rate and smaller labels.
+
+    Args:
+        strength: How much the term counts beside the loss; 0 is plain training.
     """
 
     cannot = "tell a spurious feature from a useful one: it holds back whatever is learned first"

@@ -25,7 +25,12 @@ class Fish(StepIntervention):
     within the batch.
 
     Agreeing gradients are no promise of equal losses. An intervention of groups beside it is refused: Fish has every
-    group count alike."""
+    group count alike.
+
+    Args:
+        inner: Size of the step for the points of one group.
+        seed: Seed of the order of the groups.
+    """
 
     needs = "training groups"
     by_group = True

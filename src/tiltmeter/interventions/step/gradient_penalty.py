@@ -22,6 +22,10 @@ class GradientPenalty(StepIntervention):
     `SAM`.
 
     Like SAM it knows nothing of groups.
+
+    Args:
+        strength: How much the term counts beside the loss; 0 is plain training.
+        distance: Distance along the gradient at which the second one is taken.
     """
 
     cannot = "know groups: it flattens the loss of all points together"

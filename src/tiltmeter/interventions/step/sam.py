@@ -19,6 +19,9 @@ class SAM(StepIntervention):
     2.0
 
     It finds flat minima. That is no statement about groups: a flat minimum may favour one as well as a sharp one.
+
+    Args:
+        rho: Distance along the gradient at which the step's gradient is taken.
     """
 
     cannot = "know groups: it flattens the loss of all points together"

@@ -25,7 +25,10 @@ class SeedMean(NotebookText):
     >>> print(SeedMean.over([1.0, 3.0]))
     2.0000 ± 1.0000
 
-    Below `resolution` it may be an error of the computation, and has no sign.
+    Args:
+        value: Mean over seeds.
+        error: Standard error of the mean; NaN with one run, 0 for exact theory.
+        resolution: Below it, a value may be an error of the computation and has no sign.
     """
 
     value: float
@@ -83,14 +86,35 @@ class Paid:
 class Score:
     """One run. Every `..._change` is the difference to the baseline, paired by seed; 0 for the baseline itself.
 
-    `worst_group` is shown to be the worst off at the selected evaluation ("": none is); `could_be_worst` are those that
-    may be. `worst` is the largest value there. `best_ever` is the lowest it ever was: chosen after the fact, so too
-    good. `reopened` is how far the last evaluation lies above it. `worst_area` and `gap_area` are means over training;
-    `noise_floor` is the gap area that scatter alone would give to equal groups. `loss_clock` holds the worst group
-    where the mean has completed each part of the baseline's fall (NaN: not reached). `cost` counts gradient evaluations
-    relative to the baseline (NaN: not known). `leaders` says who led when; `gap` is the largest gap at the last
-    evaluation. `created` and `removed` count changes of leader that are shown in one of
-    the two runs only."""
+    Args:
+        name: Name of the run.
+        worst_group: Group that is clearly the worst off at the selected evaluation; "": none is.
+        could_be_worst: Groups that may be the worst off.
+        worst: Largest value of a group at the selected evaluation.
+        worst_change: Its difference to the baseline.
+        best_ever: Lowest value that the worst group ever had; chosen after the fact, so too good.
+        best_ever_time: When that was.
+        reopened: How far the last evaluation lies above it.
+        worst_area: Worst group, averaged over training.
+        worst_area_change: Its difference to the baseline.
+        gap_area: Largest gap, averaged over training.
+        gap_area_change: Its difference to the baseline.
+        noise_floor: Gap area that scatter alone would give to equal groups.
+        peak: Largest gap over the whole training, when and between whom.
+        leaders: Who led when.
+        gap: Largest gap at the last evaluation.
+        crossings: Clear changes of leader.
+        created: Changes of leader that are clear in this run and not in the baseline.
+        removed: Changes of leader that are clear in the baseline and not in this run.
+        loss_clock: Worst group where the mean has completed each part of the baseline's fall; NaN: not reached.
+        loss_clock_change: Their differences to the baseline.
+        cost: Gradient evaluations relative to the baseline; NaN: not known.
+        paid: Groups that are worse off than in the baseline, and by how much.
+        levels_down: Whether the gap is smaller only because groups are worse off.
+        at_selected: Value of every group at the selected evaluation.
+        areas_by_seed: Gap area and worst area of each seed.
+        diverged: Whether the training diverged.
+    """
 
     name: str
     worst_group: Hashable

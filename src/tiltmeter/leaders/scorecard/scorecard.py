@@ -163,7 +163,25 @@ def _noise_floor(run: GroupValues) -> float:
 
 @dataclass(frozen=True)
 class Scorecard(NotebookText):
-    """The runs in the order given, the baseline first; as text, one sentence each and what the numbers rest on."""
+    """The runs in the order given, the baseline first; as text, one sentence each and what the numbers rest on.
+
+    Args:
+        rows: One score per run, the baseline first.
+        groups: Labels of the groups.
+        curve: Curve that is compared.
+        clock: What time counts: "step", "epoch", "round" or "t".
+        end: Time up to which all runs are compared.
+        selection: How the evaluation that judges was chosen, in words.
+        optimistic: Whether it was chosen on the points that judge.
+        levels: Parts of the baseline's fall at which the loss clock is read.
+        seeds: Seeds of each run.
+        exact: Whether all runs are exact theory.
+        shares: Share of each group, by which means are weighted.
+        shares_known: Whether these are shares of the training data; otherwise groups weigh alike.
+        points_known: Whether runs kept their held-out points; None: they need none.
+        evaluations: Evaluations that all runs have.
+        shared_evaluations: Whether all runs were evaluated at the same times.
+    """
 
     rows: tuple[Score, ...]
     groups: tuple[Hashable, ...]
@@ -249,11 +267,17 @@ def scorecard(
 
     Runs may come from any route: theory, simulation, forecast, training, ensembles. They are compared at the same
     evaluations, up to the end of the shortest: exact curves are evaluated where they have no evaluation; of measured
-    runs, only evaluations that all have count. `select` says at which evaluation each is judged (default:
-    `tm.fairness.selections.Last()`); `shares` are the shares of groups in training, by which means are weighted
-    (default: those the baseline recorded). `levels` are the parts of the baseline's fall at which the loss clock is
-    read. Changes of leader hold at the error rate `level` in each run. A smaller gap alone is no improvement: see
-    `levels_down` and `paid`. Best-ever values are chosen after the fact."""
+    runs, only evaluations that all have count. A smaller gap alone is no improvement: see `levels_down` and `paid`.
+    Best-ever values are chosen after the fact.
+
+    Args:
+        runs: Runs by name; the first is the baseline.
+        curve: Curve in which runs are compared.
+        shares: Share of each group, by which means are weighted; None: those the baseline recorded.
+        select: At which evaluation each run is judged; None: `tm.fairness.selections.Last()`.
+        levels: Parts of the baseline's fall at which the loss clock is read.
+        level: Error rate of the changes of leader in each run.
+    """
     if not isinstance(runs, Mapping):
         raise TypeError(
             f'`runs` should be {{name: run}}, as {{"plain": run, "dro": other}}. Found {type(runs).__name__}.'

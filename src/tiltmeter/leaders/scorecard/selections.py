@@ -24,7 +24,12 @@ class Selection(ABC):
 
     `on` holds, for every run by name, the record of the same training on *other* points (`data.split(held_out=,
     judge=)` and a probe for each). Without it the evaluation is chosen on the points that judge it, and what is seen
-    there is too good: the scorecard then calls it optimistic."""
+    there is too good: the scorecard then calls it optimistic.
+
+    Args:
+        on: The same trainings on other points, by name: the evaluation is chosen there; None: on the points that judge
+            it.
+    """
 
     on: Mapping[str, Trajectory] | None = None
 
@@ -51,7 +56,11 @@ class Selection(ABC):
 
 @dataclass(frozen=True)
 class Last(Selection):
-    """The last evaluation: no choice, so nothing is too good."""
+    """The last evaluation: no choice, so nothing is too good.
+
+    >>> Last().name
+    'the last evaluation'
+    """
 
     @property
     def name(self) -> str:

@@ -38,6 +38,10 @@ class AggregatorBias:
 
     What it does not mean: it is *not* the change of a group's loss, and says nothing of the optimiser behind the
     aggregator.
+
+    Args:
+        points: Most held-out points whose gradients are held together; large models need few.
+        seed: Seed of the random groups of the null value.
     """
 
     points: int = 96

@@ -30,15 +30,19 @@ class Availability:
     >>> round(float(tm.measure(Availability(latents), best, latents.sample(400))["availability_bias"]), 3)
     0.0
 
-    `latents` is the description that made the data. The square from -`extent` to `extent` is covered by a grid of
-    `side` x `side` points, which are embedded and given to the model. The null value is that of the optimal decision
-    sign(mu . z), which does not depend on availability. `availability_bias` is (reliance on the shortcut - reliance on
-    the core) of the model, minus the same for the optimum. It is positive if the model uses the more available feature
-    more than it should.
+    The square from -`extent` to `extent` is covered by a grid of `side` x `side` points, which are embedded and given
+    to the model. The null value is that of the optimal decision sign(mu . z), which does not depend on availability.
+    `availability_bias` is (reliance on the shortcut - reliance on the core) of the model, minus the same for the
+    optimum. It is positive if the model uses the more available feature more than it should.
 
     What it does not mean: it does not tell *why*. A linear model trained for too few steps shows a large bias that
     vanishes when it converges. The square is not the distribution of the data: rare conflicts count as much as anything
     else.
+
+    Args:
+        latents: Description that made the data; it must be given.
+        extent: Half the side of the square of latent values.
+        side: Points along one side of the grid.
     """
 
     latents: Latents | None = None

@@ -69,6 +69,9 @@ def imbalances(module: nn.Module) -> dict[str, Tensor]:
     >>> _ = second.weight.data.copy_(first.weight.data.T)
     >>> {name: float(d.abs().max()) for name, d in imbalances(nn.Sequential(first, second)).items()}
     {'0 > 1': 0.0}
+
+    Args:
+        module: Network to look at; it is not changed.
     """
     found = {}
     for two in filter(lambda pair: pair.gated, adjacent(module)):

@@ -44,6 +44,11 @@ class BiasAmplification:
 
     What it does not mean: 0 is not fair. A model that reproduces the association in the data exactly has amplification
     0, whatever that association is. Signed values of different pairs may cancel.
+
+    Args:
+        train: Points whose labels say which way each association goes; None: the held-out points.
+        guess: Maps scores to the group of each point, for models that predict attributes; None: they do not.
+        least: Combinations of attributes with at most this many points are left out.
     """
 
     train: GroupedData | None = None

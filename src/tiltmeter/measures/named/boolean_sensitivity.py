@@ -35,6 +35,10 @@ class BooleanSensitivity:
     What it does not mean: a low value alone does not mean that the model is simple. A model that nearly always makes
     the same decision has a low S and a low null value, so compare with `majority_share`. S does not say whether the
     decisions are right, and it concerns random strings, which may be unlike the data.
+
+    Args:
+        samples: Random strings that are tried with more than 16 bits.
+        seed: Seed of the random draws, the same at every evaluation.
     """
 
     samples: int = 1000

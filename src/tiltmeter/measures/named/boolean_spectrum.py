@@ -33,6 +33,10 @@ class BooleanSpectrum:
 
     What it does not mean: a large weight on low degrees does not mean that training *chose* a low-degree function:
     compare with the value at initialisation. For 0/1 labels the decision still counts as -1 and +1.
+
+    Args:
+        rho: Correlations at which the noise stability is given.
+        decided: Whether it is about the decision as -1 and +1; otherwise about the score.
     """
 
     rho: tuple[float, ...] = (0.8,)

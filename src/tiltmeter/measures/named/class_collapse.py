@@ -31,6 +31,10 @@ class ClassCollapse:
 
     What it does not mean: a class that keeps its scatter is not learned worse, and a subclass that can be told apart
     is not treated differently.
+
+    Args:
+        layer: Name of the layer whose input is used; None: the last Linear layer.
+        seed: Seed of the random groups of the null value.
     """
 
     layer: str | None = None

@@ -57,6 +57,11 @@ class CloneAccuracy:
 
     What it does not mean: it does *not* say that the model would *train* as well on the clone. With few points per
     class the statistics themselves are noisy, and clones of held-out points differ from clones of training points.
+
+    Args:
+        clones: Clones and edits by name, see `tm.data.synthetic`.
+        fit: Points to which clones are fitted; None: the held-out points.
+        seed: Seed of the clones, the same at every evaluation.
     """
 
     title: ClassVar[str] = "accuracy and loss on data that share only low-order statistics with the real data"

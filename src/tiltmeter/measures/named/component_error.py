@@ -31,13 +31,16 @@ class ComponentError:
     optimum. `component_variance` is the variance of the inputs along u_i, the same at every observation.
 
     With half the mean squared error and gradient descent with learning rate eta on these points, the error of a network
-    of one layer along component i is exactly (1 - eta variance_i)^t times the initial error. `components` keeps the
-    leading ones. The optimum is that of centred inputs and labels: train on centred data, or set `centre=False`. Labels
-    of several outputs are one-hot.
+    of one layer along component i is exactly (1 - eta variance_i)^t times the initial error. The optimum is that of
+    centred inputs and labels: train on centred data, or set `centre=False`. Labels of several outputs are one-hot.
 
     What it does not mean: a small error is *not* a small loss, because the loss weights component i by its variance.
     Components of equal variance are arbitrary. The order needs gradient descent: Adam, whitening and batch
     normalisation remove or invert it.
+
+    Args:
+        components: Leading components that are kept; None: all.
+        centre: Whether inputs and labels are centred before the optimum is found.
     """
 
     components: int | None = None

@@ -28,12 +28,15 @@ class CueAdoption:
     [1.0, 0.0]
 
     The groups of `points` (default: the held-out points) are cells: tuples with the label that each cue gives. Make
-    them with `dominoes(..., agreement=0, cells=True)` or `GroupedData(frame, "y", ["colour", "shape"])`. `names` are
-    the names of the cues. All cells have equal weight, so the shares add up to at most 1. The null value is one over
-    the number of labels.
+    them with `dominoes(..., agreement=0, cells=True)` or `GroupedData(frame, "y", ["colour", "shape"])`. All cells have
+    equal weight, so the shares add up to at most 1. The null value is one over the number of labels.
 
     What it does not mean: a high share says which cue the decisions follow, not that the features contain no
     information about the others: see `LastLayerProbe`. It says nothing about points where the cues agree.
+
+    Args:
+        names: Names of the cues; empty: numbers.
+        points: Points whose groups are tuples of the labels that the cues give; None: the held-out points.
     """
 
     names: tuple[str, ...] = ()

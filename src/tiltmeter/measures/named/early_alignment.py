@@ -40,11 +40,19 @@ class EarlyAlignment:
     Neurons are weighted by their size norm(v_j) abs(u_j). The *prominent* ones are the fewest that hold a share
     `cumulative` of the total size. A *cluster* has the neurons with one sign of u around the largest of them, within an
     angle. This angle is `degrees` plus twice the angle by which gradient descent with step `lr` jumps around a kink of
-    G: lr max abs(G), less as the slope of the loss decreases. `clusters` is the number of clusters kept for
-    `condensation` and for the merged network. The null values keep all sizes and turn each neuron at random.
+    G: lr max abs(G), less as the slope of the loss decreases. The null values keep all sizes and turn each neuron at
+    random.
 
     What it does not mean: a cosine near 1 says where neurons point, not that the network has learned. The loss has
     hardly changed by then. G is computed from the points given to the measure: pass the training points.
+
+    Args:
+        lr: Learning rate of the gradient descent, for the angle by which it jumps around kinks.
+        degrees: Angle within which neurons belong to a cluster.
+        cumulative: Share of the total size that the prominent neurons hold.
+        clusters: Clusters kept for `condensation` and for the merged network.
+        seed: Seed of the random directions of the null values.
+        _known: What was computed for these points before; leave it out.
     """
 
     lr: float = 0.0

@@ -47,7 +47,13 @@ class Features:
 
 @dataclass(frozen=True)
 class Gram:
-    """The Gram matrix of such features; its spectrum is their squared singular values. `cosine` by default."""
+    """The Gram matrix of such features; its spectrum is their squared singular values. `cosine` by default.
+
+    Args:
+        layer: Name of the layer whose input is used; None: the last Linear layer.
+        centred: Whether the mean of the features is subtracted.
+        cosine: Whether rows are scaled to length 1.
+    """
 
     layer: str | None = None
     centred: bool = False
@@ -90,6 +96,9 @@ class EffectiveRank:
     What it does not mean: both fall with depth already at initialisation, so compare with the value at step 0, not with
     the width. A low effective rank is *not* a low-rank matrix (no singular value need be zero). It cannot exceed the
     number of points, and uncentred ReLU features have a low value because of their positive mean alone.
+
+    Args:
+        of: Matrix whose spectrum is taken: `Features()`, `Gram()` or `LinearMap()`.
     """
 
     title: ClassVar[str] = "effective rank of features, their Gram matrix or a linear map"

@@ -38,6 +38,13 @@ class EmbeddingAssociation:
 
     What it does not mean: an association in the vectors is *not* a difference in decisions. Where labels are more
     frequent in one group, points are associated as they should be.
+
+    Args:
+        sets: Numbers of tokens (X, Y, A, B); None: the points of two groups and of two labels.
+        points: Most points of each set, evenly chosen.
+        permutations: Random splits for the null value and the p value.
+        layer: Name of the layer whose input is used; None: the last Linear layer.
+        seed: Seed of the permutations.
     """
 
     sets: Sets | None = None

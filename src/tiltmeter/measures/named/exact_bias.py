@@ -39,6 +39,11 @@ class ExactBias:
     What it does not mean: more than about log2(draws) bits cannot be counted. Nothing is extrapolated, because fitting
     a distribution to the tail is wrong by half a bit even in the easiest case. Random models are not required to fit
     training data first, so these are bits for the whole task, not for what training leaves open.
+
+    Args:
+        draws: Random models that are counted.
+        targets: Errors that a random model should reach.
+        seed: Seed of the random models.
     """
 
     draws: int = 256

@@ -28,12 +28,15 @@ class FeatureVariance:
 
     `features` maps names to one number (or one row) per held-out point; the default is the label and the group, as
     classes. Every unit is centred and regressed on the feature. The explained variances are added over units and
-    divided by the total. `layer` names the layer whose *input* is used (default: the last Linear). The null value is
-    what k independent columns explain by chance, k / (n - 1).
+    divided by the total. The null value is what k independent columns explain by chance, k / (n - 1).
 
     What it does not mean: a small share does not mean that a feature is not computed or not used. Features that are
     learned equally well have very unequal shares; simpler ones have larger shares. Shares of correlated features
     overlap and may add up to more than 1: choose points on which the features are independent and balanced.
+
+    Args:
+        features: One number or row per held-out point, by name; None: the label and the group, as classes.
+        layer: Name of the layer whose input is used; None: the last Linear layer.
     """
 
     features: Mapping[str, np.ndarray] | None = None

@@ -36,14 +36,17 @@ class FrequencyError:
     magnitude of F_model divided by that of F_target. It is 1 if learned, but it ignores the phase: a wave in the wrong
     place counts as learned.
 
-    `target` is the function to be learned; the grid has `points` points on its interval. With `target=None` the
-    held-out points are the grid. They should be equally spaced over one period without its end point; the frequencies
-    are then those present in their labels.
+    With `target=None` the held-out points are the grid. They should be equally spaced over one period without its end
+    point; the frequencies are then those present in their labels.
 
     What it does not mean: the time alone does *not* say how fast a frequency is learned, because it depends on the
     scale of the inputs, the optimiser and the activation. A low error also says nothing about points off the grid. With
     label noise, high frequencies may be learned and lost again, so the order holds only for the first time that they
     are learned.
+
+    Args:
+        target: Function to be learned; None: the held-out points are the grid.
+        points: Points of the grid on its interval.
     """
 
     target: Sines | None = None

@@ -38,6 +38,11 @@ class FrequencyReliance:
 
     What it does not mean: filtered images are unlike those trained on. A low accuracy on one band does not say that
     its frequencies are unused, only that they are not enough.
+
+    Args:
+        cuts: Ends of the low and of the middle frequencies, in parts of the highest one.
+        patch: Side of the squares that are shuffled, in pixels.
+        seed: Seed of the order of the patches.
     """
 
     cuts: tuple[float, float] = (0.25, 0.5)

@@ -39,6 +39,10 @@ class GradientNoise:
     What it does not mean: it is not a batch size to train with. It is roughly the size above which a larger batch no
     longer pays off, for plain SGD at this moment, and it grows during training. A larger scale of a group means that
     its gradient is known less precisely from the same number of points, not that the group is treated worse.
+
+    Args:
+        small: Points in a small batch; 1 has the smallest variance, more need fewer calls.
+        seed: Seed of the batches and of the shuffled labels.
     """
 
     small: int = 8

@@ -40,6 +40,9 @@ class GradientPull:
 
     What it does not mean: the gradients are those of the held-out points, in the plain geometry of the parameters. They
     say what plain gradient descent would do next, not what Adam does or where training ends.
+
+    Args:
+        seed: Seed of the random groups of the null values.
     """
 
     seed: int = 0

@@ -32,6 +32,10 @@ class GroupGiveaway:
     a property of the data, the same at every evaluation.
 
     What it does not mean: that a cue tells the group does *not* mean that a model uses it.
+
+    Args:
+        most: Columns that are kept of flat points.
+        seed: Seed of the random groups of the null value.
     """
 
     most: int = 10

@@ -41,6 +41,10 @@ class InfraMarginality:
 
     What it does not mean: it does not mean that the risks are right or fair. A model may be calibrated in each group
     and still ignore what distinguishes its members, and labels may be biased themselves.
+
+    Args:
+        threshold: Risk above which a decision is positive.
+        width: Distance from the threshold within which a point is marginal.
     """
 
     threshold: float = 0.5

@@ -42,6 +42,11 @@ class KernelSpectrum:
     What it does not mean: it does *not* say what a network learns in the end, or how fast it learns once its kernel has
     changed, as it does in training. Eigenvalues depend on the scale of inputs, weights and layers: compare their order,
     or ratios.
+
+    Args:
+        modes: Leading eigenvalues that are kept.
+        points: Most held-out points that are used, evenly chosen.
+        frequencies: Frequencies whose eigenvalues are given, for points in order around a circle; empty: none.
     """
 
     modes: int = 16

@@ -35,6 +35,14 @@ class LastLayerProbe:
     one does not mean that the model uses it. Random features of an untrained network often have a high accuracy:
     compare with step 0. A fall late in training may be due to weight decay and not to a simplicity bias: compare with a
     run without.
+
+    Args:
+        points: Points of the regression; None: the held-out points.
+        C: Inverse of its penalty.
+        fit: Share of the points on which it is fitted; the rest evaluates it.
+        layer: Name of the layer whose input is used; None: the last Linear layer.
+        seed: Seed of that division.
+        most_steps: Most steps of the fit.
     """
 
     points: GroupedData | None = None

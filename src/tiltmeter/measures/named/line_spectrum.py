@@ -44,15 +44,22 @@ class LineSpectrum:
     The null values are those of a model whose logits are linear along every line and equal to this model's at both
     ends. Such a ramp leaks into all frequencies, and hides a small signal unless it is windowed and detrended.
 
-    You can compare numbers only if all options are the same: `paths` (to a point of the same class, of another class,
-    or in a random direction), `length` (None: all the way to the other point), `points` per line without its end,
-    `window`, `detrend`, `constant` (whether k = 0, which dominates, is included in the ratio) and `signal`: logits,
-    probabilities (softmax over classes, or sigmoid), or the distance of the probabilities from their value at the start
-    of the line. Frequencies count periods per *line*, not per unit of length. Lines are drawn with `seed`, so they are
-    the same at every observation.
+    You can compare numbers only if all options are the same. Frequencies count periods per *line*, not per unit of
+    length.
 
     What it does not mean: it does *not* say that the model is right, or that a low frequency is simple in another
     sense. Lines leave the region of the data, and the model was never trained there.
+
+    Args:
+        paths: Kinds of lines: to a point of the same class, of another class, or in a random direction.
+        lines: Lines of each kind.
+        points: Points on a line, without its end.
+        length: Length of the lines in input units; None: all the way to the other point.
+        window: Window before the transform, "none" or "hann".
+        detrend: What is subtracted before the transform: "none", "mean" or a "linear" fit.
+        constant: Whether k = 0, which dominates, is included in the ratio.
+        signal: Logits, probabilities, or the distance of the probabilities from the start of the line.
+        seed: Seed of the lines, the same at every evaluation.
     """
 
     paths: tuple[Path, ...] = ("within", "between")

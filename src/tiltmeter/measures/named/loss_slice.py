@@ -80,6 +80,10 @@ class LossSlice:
     What it does not mean: one line says little about a space of many dimensions. The slope and curvature along it
     depend on how layers are scaled, also where the network computes the same function. It is the loss on held-out
     points; a step of training follows the gradient of a mini-batch.
+
+    Args:
+        offsets: Distances along the direction, over the length of all weights.
+        direction: `Descent()`, the way training goes, or `Random()`.
     """
 
     title: ClassVar[str] = "Loss of every group along a line through the weights"

@@ -34,10 +34,11 @@ class MinimumNorm:
     `off_span` is the share of the squared weights that lies off the span of the points; a random direction has the
     value 1 - rank / d (`off_span_null`).
 
-    The points are those of `fit`, by default the points looked at: pass the training points.
-
     What it does not mean: a small distance is *not* good generalisation, and a large one during training may only mean
     that training is not over. With other losses the solution of smallest norm is another one.
+
+    Args:
+        fit: Points of the least-squares solution, the training points; None: the points looked at.
     """
 
     fit: GroupedData | None = None

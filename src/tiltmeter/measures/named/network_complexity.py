@@ -64,6 +64,13 @@ class NetworkComplexity:
     What it does not mean: you can compare numbers only on the same grid, plane and levels. The size depends on the
     order of the scan, and the function may be complex outside this plane. A low number is a property of the function,
     *not* of training: random ReLU networks have it at any scale of their weights.
+
+    Args:
+        plane: "components" of the held-out points, through three "points", or the "inputs" of a network of two.
+        extent: Half the side of the square, in standard deviations or input units.
+        points: Points along one side of the grid.
+        levels: Steps of one output that become symbols.
+        seed: Seed of the three points.
     """
 
     plane: Plane = "components"

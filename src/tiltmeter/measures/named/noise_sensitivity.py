@@ -40,6 +40,13 @@ class NoiseSensitivity:
     What it does not mean: a low number does not mean that the model ignores a token, only that small noise there does
     not matter. Compare models only at equal training accuracy (`analysis.matched.at_matched_error`): an untrained model
     that always makes the same decision is not sensitive at all.
+
+    Args:
+        sigma: Standard deviation of the noise, in units of the model's input.
+        patch: Size of a token; None: 4 pixels, 1 position or 1 coordinate.
+        repeats: Tries of every token of every point.
+        points: Most held-out points that are used, evenly chosen.
+        seed: Seed of the random draws, the same at every evaluation.
     """
 
     sigma: float = 0.1

@@ -39,6 +39,10 @@ class OpposingSignals:
 
     What it does not mean: opposite changes alone are no sign of instability. Two sets of points that share a strong
     feature and differ in label have opposite changes by algebra, even if nothing oscillates.
+
+    Args:
+        points: Number of points with the largest changes.
+        memory: Losses of the last observation; leave it out.
     """
 
     points: int = 20

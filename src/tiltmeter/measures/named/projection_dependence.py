@@ -38,6 +38,12 @@ class ProjectionDependence:
     that the rest of the input is uninformative, or that the weights have that rank: a network may use one direction
     with a first layer of stable rank 3. `FirstLayer` ranks directions by the size of weights, which is not importance,
     so the rank found is an upper bound.
+
+    Args:
+        ranks: Numbers of directions that are tried.
+        search: Finds a subspace of each rank.
+        keep: Share of the accuracy above chance that should stay.
+        seed: Seed of the random draws, the same at every evaluation.
     """
 
     title: ClassVar[str] = "number of input directions that the decisions depend on"

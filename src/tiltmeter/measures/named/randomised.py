@@ -46,6 +46,12 @@ class Randomised:
     use these. Permuted points may be unlike any point in the data, and a fall may come from that alone. Prefer the AUC
     where there is one: permuting may move scores across the threshold and lower the accuracy while the ranking stays
     the same.
+
+    Args:
+        features: Sets of coordinates by name, or rows that span a subspace; None: blocks of consecutive coordinates.
+        basis: Orthonormal rows along which coordinates are counted; None: the axes.
+        draws: Permutations that are averaged.
+        seed: Seed of the random draws, the same at every evaluation.
     """
 
     title: ClassVar[str] = "accuracy and AUC when chosen features come from other points"

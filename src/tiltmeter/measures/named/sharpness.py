@@ -43,6 +43,14 @@ class Sharpness:
     What it does not mean: it is not the flatness of the function. Eigenvalues change when layers are rescaled, even if
     the network still computes the same function, and the sharpness of a minimum alone says nothing about how well it
     generalises.
+
+    Args:
+        count: Largest eigenvalues that are kept.
+        iterations: Steps of Lanczos at each evaluation.
+        probes: Random vectors for the trace.
+        smallest: Whether the smallest eigenvalue of every group is found too.
+        seed: Seed of the random draws, the same at every evaluation.
+        memory: Vectors found at the previous evaluation; leave it out.
     """
 
     count: int = 3

@@ -36,6 +36,10 @@ class Starvation:
     What it does not mean: a flat boundary means that the bent feature is not used, not that it was starved: a linear
     model has a flat boundary too. A penalty on scores bends the boundary also where nothing is starved, so an increase
     does not prove that the penalty cured starvation.
+
+    Args:
+        along: Coordinate along which the boundary is followed, 0 or 1.
+        side: Points along one side of the grid.
     """
 
     along: int = 0

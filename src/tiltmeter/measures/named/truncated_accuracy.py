@@ -24,12 +24,15 @@ class TruncatedAccuracy:
     (('kept', 'group'), [1, 64])
 
     `truncated_accuracy_null` is the share of the most common label in each group, the best that a constant decision can
-    do. `kept` lists how many components remain (default: 0, 1, 2, 4, ... and all); with 0 every input is the mean. The
-    components are those of the held-out points, or `components`, for example `principal_components(train.x)`.
+    do. With 0 components every input is the mean.
 
     What it does not mean: a network that needs few components reaches its full accuracy early. That does *not* mean
     that it ignores the others: it may use them where they are present. Truncated inputs are unlike those it was trained
     on, and a lower accuracy may come from that alone.
+
+    Args:
+        kept: Numbers of components that remain; empty: 0, 1, 2, 4, ... and all.
+        components: Components to use, such as `principal_components(train.x)`; None: those of the held-out points.
     """
 
     kept: tuple[int, ...] = ()

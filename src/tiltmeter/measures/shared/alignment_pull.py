@@ -27,6 +27,10 @@ class Pull:
 
     While a network is tiny its scores are near 0, so each neuron depends only on G. Neurons with u > 0 turn towards
     maxima of G, those with u < 0 towards minima, and sizes grow as exp(lambda t) with lambda = max abs(G).
+
+    Args:
+        x: Points, one per row.
+        r: For every point, minus the slope of its loss at score 0.
     """
 
     x: np.ndarray
@@ -100,7 +104,12 @@ class Pull:
 
 @dataclass(frozen=True)
 class Extremes:
-    """Local maxima of abs(G): directions (rows) and the value of G there."""
+    """Local maxima of abs(G): directions (rows) and the value of G there.
+
+    Args:
+        direction: One unit vector per row.
+        value: Value of G there.
+    """
 
     direction: np.ndarray
     value: np.ndarray

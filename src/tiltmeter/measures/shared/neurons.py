@@ -42,6 +42,9 @@ def neurons_of(module: nn.Module) -> Neurons:
     >>> from tiltmeter.modules.networks import mlp
     >>> neurons_of(mlp(3, (7,), 1, bias=False)).v.shape
     (7, 3)
+
+    Args:
+        module: Network to look at; it is not changed.
     """
     if isinstance(module, TwoLayer):
         return Neurons(*(part.detach().double().cpu().numpy() for part in (module.v, module.u)))
@@ -103,10 +106,15 @@ def merged(module: nn.Module, degrees: float, most: int | None = None, cumulativ
     >>> small.v.shape, small(torch.eye(2)).tolist()
     (torch.Size([2, 2]), [3.0, -1.0])
 
-    If all neurons of a cluster point in the same direction, the merged network has the same output. `most` keeps only
-    the largest clusters; `cumulative` keeps the fewest neurons that hold this share of the total size. A small merged
+    If all neurons of a cluster point in the same direction, the merged network has the same output. A small merged
     network does not mean that training condensed the network: any network merges at a large enough angle, so check the
     distance of outputs.
+
+    Args:
+        module: Network to look at; it is not changed.
+        degrees: Angle within which neurons belong to a cluster.
+        most: Keeps only so many of the largest clusters; None: all.
+        cumulative: Keeps the fewest neurons that hold this share of the total size.
     """
     if not 0 <= degrees <= 180:
         raise ValueError(f"`degrees` should be an angle from 0 to 180. Found degrees = {degrees}.")

@@ -35,6 +35,11 @@ def circle_eigenvalues(highest: int, bias: bool = True, points: int = 4096) -> n
 
     They fall as 1 / k^2, so frequency k takes k^2 times longer to learn. Without bias those of odd k from 3 on are
     zero: such a network never learns these frequencies while it stays near its initialisation.
+
+    Args:
+        highest: Highest frequency.
+        bias: Whether the network has biases.
+        points: Points around the circle.
     """
     if not 0 <= highest < points // 2:
         raise ValueError(
@@ -56,6 +61,13 @@ def region_half_times(
     Regions are equal arcs with points in proportion to `densities`. Points closer than `border` (in radians) to another
     region are left out, because they are learned from both regions. The time grows as k^2 / density; the ratio of two
     regions approaches that of their densities only for large frequencies.
+
+    Args:
+        frequency: Number of periods around the circle.
+        densities: Relative number of points in each of the equal arcs.
+        points: Points around the circle.
+        border: Points closer than this to another region, in radians, are left out.
+        bias: Whether the network has biases.
     """
     shares = np.asarray(densities, dtype=float)
     if shares.ndim != 1 or not len(shares) or (shares <= 0).any():

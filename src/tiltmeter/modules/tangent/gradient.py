@@ -128,7 +128,14 @@ def gradient(losses: Losses, parameters: Sequence[nn.Parameter], places: Tensor,
 
 
 def trained(module: nn.Module) -> list[nn.Parameter]:
-    """The trainable parameters, or an error if there are none."""
+    """The trainable parameters, or an error if there are none.
+
+    >>> len(trained(nn.Linear(3, 2)))
+    2
+
+    Args:
+        module: Network whose parameters are listed.
+    """
     found = [p for p in module.parameters() if p.requires_grad and p.is_floating_point()]
     if not found:
         raise ValueError("Gradients need trainable parameters. Found none in the model.")
@@ -151,4 +158,12 @@ def flat(parts: Sequence[Tensor | None], parameters: Sequence[nn.Parameter]) -> 
 
 
 def count_of(parameters: Sequence[nn.Parameter]) -> int:
+    """How many numbers these parameters hold.
+
+    >>> count_of(list(nn.Linear(3, 2).parameters()))
+    8
+
+    Args:
+        parameters: Parameters to count.
+    """
     return sum(p.numel() for p in parameters)

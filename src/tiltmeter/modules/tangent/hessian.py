@@ -23,6 +23,13 @@ def hessian_times(
     >>> x = torch.tensor([[1.0, 0.0], [2.0, 2.0]])
     >>> hessian_times(lambda places: 0.5 * (x[places] @ slope) ** 2, [slope], torch.arange(2), torch.tensor([1.0, 0.0]))
     tensor([2.5000, 2.0000])
+
+    Args:
+        losses: Function that gives the loss of each point with these indices.
+        parameters: Parameters with respect to which derivatives are taken.
+        places: Indices of the points whose mean loss is taken.
+        vector: Vector v, as long as all parameters together.
+        chunk: Points that pass through the model at once; fewer need less memory.
     """
     total = torch.zeros_like(vector)
     with differentiable():
@@ -46,6 +53,12 @@ def top_eigenpairs(
     Every basis vector is orthogonalised against all previous ones, twice, so that no eigenvalue is found twice. A true
     eigenvalue lies within `residual` of each value. For an operator of lower rank the iteration ends early; the
     remaining values are 0.
+
+    Args:
+        times: Multiplies a vector by the operator.
+        start: First vector of the iteration.
+        count: Eigenvalues that are wanted.
+        iterations: Most products with the operator.
     """
     steps = min(iterations, len(start))
     basis = torch.zeros(steps + 1, len(start), dtype=start.dtype, device=start.device)
@@ -89,6 +102,12 @@ def dense_hessian(losses: Losses, parameters: Sequence[nn.Parameter], places: Te
     >>> dense_hessian(lambda places: 0.5 * (x[places] @ slope) ** 2, [slope], torch.arange(2))
     tensor([[2.5000, 2.0000],
             [2.0000, 2.0000]])
+
+    Args:
+        losses: Function that gives the loss of each point with these indices.
+        parameters: Parameters with respect to which derivatives are taken.
+        places: Indices of the points whose mean loss is taken.
+        chunk: Points that pass through the model at once; fewer need less memory.
     """
     unit = torch.eye(count_of(parameters), dtype=parameters[0].dtype, device=parameters[0].device)
     return torch.stack([hessian_times(losses, parameters, places, column, chunk) for column in unit], 1)

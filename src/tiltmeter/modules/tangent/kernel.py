@@ -50,6 +50,15 @@ def tangent_kernel(
 
     What it does not mean: it is a local quantity. It says how the scores change from these weights, not where training
     ends.
+
+    Args:
+        model: Network to look at; it is not changed.
+        x: Points of the rows.
+        other: Points of the columns; None: the same points.
+        outputs: With several outputs, "full" for all pairs, "trace" for the mean over outputs.
+        read: Finds the scores in what the model returns; None: the model returns scores.
+        chunk: Points that pass through the model at once; fewer need less memory.
+        dtype: Type of the result.
     """
     if other is None:
         return _compute(model, x, (), True, outputs, read, chunk, dtype)[0][0]

@@ -27,8 +27,19 @@ SHOWN = 20
 class Check(NotebookText):
     """What was found in a run directory. `state` is "unknown" if nothing says how the run ended.
 
-    `taken_up` holds the times at which the run was continued from an older state: the evaluations after it are of the
-    new course, and those of the abandoned one are dropped. None stands for the beginning."""
+    After a continuation, the evaluations after it are of the new course, and those of the abandoned one are dropped.
+
+    Args:
+        path: Run directory.
+        state: How the run ended; "unknown" if nothing says so.
+        evaluations: Complete evaluations.
+        curves: Names of the curves.
+        problems: What is wrong, one sentence each.
+        reason: Why it failed; None: it did not.
+        points: Names of the arrays with one value per point.
+        evaluations_with_points: Evaluations that kept them.
+        taken_up: Times at which the run was continued from an older state; None stands for the beginning.
+    """
 
     path: Path
     state: State
@@ -61,6 +72,9 @@ def check(path: str | os.PathLike[str]) -> Check:
 
     >>> str(check("runs/nowhere"))
     'runs/nowhere: unknown, 0 evaluations. Damaged: `path` should be a run directory. Found nothing at runs/nowhere.'
+
+    Args:
+        path: Run directory.
     """
     problems: list[str] = []
     directory = Path(str(path))

@@ -105,6 +105,10 @@ def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
     True
 
     Existing files are never overwritten. The points of a trajectory are stored with it; its `evaluate` is not.
+
+    Args:
+        what: Trajectory or dataset to store.
+        path: New run directory.
     """
     if not isinstance(what, (Trajectory, xr.Dataset)):
         raise TypeError(f"`save` takes a Trajectory or an xarray.Dataset. Found {type(what).__name__}.")
@@ -123,6 +127,9 @@ def load(path: str | os.PathLike[str]) -> Trajectory | xr.Dataset:
 
     An incomplete last line, as a killed writer leaves it, is dropped. Any other damage is an error that names it.
     Points stay in their files until they are used, so do not move the directory while they are needed.
+
+    Args:
+        path: Run directory.
     """
     directory = checked_path("path", path)
     header = read_header(directory)

@@ -47,7 +47,18 @@ class Share:
 
 @dataclass(frozen=True)
 class Shares(NotebookText):
-    """Shares of variance over a grid, largest first."""
+    """Shares of variance over a grid, largest first.
+
+    Args:
+        response: Name of the number whose variance is split.
+        rows: Parts, the largest first.
+        level: Coverage of the intervals.
+        ranks: Whether the shares are those of the ranks.
+        cells: Cells of the grid.
+        seen: Cells that have finished.
+        notes: Remarks.
+        draws: Resampled shares by part; not compared.
+    """
 
     response: str
     rows: tuple[Share, ...]
@@ -128,10 +139,20 @@ def shares(
     ranks, so that no single wild run decides: the shares are then those of the ranks. Main effects and pairs are fitted
     by least squares with orthonormal contrasts (exact on a complete grid, each term adjusted for all others elsewhere),
     and the part of every squared effect that is only noise is subtracted. Intervals resample the deviations of runs
-    from their cell; give them at least five seeds. `shared_seeds` says that seed 3 is the same chance in every cell.
+    from their cell; give them at least five seeds.
 
     A large share does not mean a large effect: it says how much of *this* grid's variance goes with the factor, and
     another choice of levels changes it. Failed cells are left out, never filled in.
+
+    Args:
+        table: Response with one dimension per factor and `seed`, as `Study.table` returns it.
+        factors: Dimensions that are factors; the others count as chance. None: all.
+        ranks: Whether the response is replaced by its ranks, so that no single wild run decides.
+        shared_seeds: Whether one seed is the same chance in every cell.
+        level: Coverage of the intervals.
+        draws: Resampled tables for the intervals.
+        permutations: Permuted tables for the null values.
+        seed: Seed of both.
     """
     array = _response(table)
     names = [str(dim) for dim in array.dims if dim != SEED] if factors is None else list(factors)

@@ -27,6 +27,12 @@ def centred_class_losses(
     >>> from tiltmeter.problem.class_mixture import class_mixture
     >>> centred_class_losses(class_mixture(3), SGD(lr=0.2), np.array([0.0]))[0].round(4)
     array([[0.3333, 0.3333]])
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        times: Times of the evaluations, in units of t = steps / d.
+        quadrature: Nodes of the averages.
     """
     refuse_interventions(sgd, "centred_class_losses")
     data = class_moments(problem, quadrature)

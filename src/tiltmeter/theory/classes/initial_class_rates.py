@@ -48,6 +48,10 @@ def initial_class_rates(problem: ClassMixture, sgd: SGD) -> InitialClassRates:
     the steps adds to all losses.
 
     The rates are those of the squared error. A falling loss does not mean that the class is classified correctly.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
     """
     if not isinstance(sgd, SGD) or not isinstance(sgd.start, Zero):
         raise ValueError("`initial_class_rates` is for an SGD that starts from Zero(). From elsewhere use `predict`.")

@@ -61,6 +61,10 @@ def critical_length(problem: Mixture, sgd: SGD) -> CriticalLength:
     variance of a group times Q to its loss, so it costs the group of larger variance more.
 
     It does not cover pre-training that has learnt something of a teacher: use `gap_parabola` or `crossing_bound`.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
     """
     if isinstance(sgd, SGD) and not isinstance(sgd.start, Zero):
         raise ValueError("`critical_length` varies the start itself. Found a start in `sgd`; use `crossing_bound`.")

@@ -67,6 +67,11 @@ def crossing_bound(problem: Mixture, sgd: SGD, pair: tuple[Hashable, Hashable] |
     start at most twice.
 
     This is a bound; `crossings` counts. It is for losses only, because errors are not sums of exponentials.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        pair: Two groups to compare; None: the only two there are.
     """
     refuse_interventions(sgd, "crossing_bound")
     if sgd.scheduled:

@@ -63,7 +63,11 @@ def gap_parabola(problem: Mixture, sgd: SGD) -> GapParabola:
     At small learning rates the losses of + and - cross at lr t = 0.8066: the prior overlaps by 0.4932 with what the
     groups disagree on, and is 0.8208 away from where training ends.
 
-    `sgd.lr` must be stable and is not used otherwise. At a finite learning rate use `crossing_bound`, which is exact.
+    At a finite learning rate use `crossing_bound`, which is exact.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained; its learning rate only needs to be stable.
     """
     pair = centred_pair(problem, sgd, "gap_parabola")
     D, p, Dmix = pair.D, pair.p, pair.Dmix

@@ -42,6 +42,11 @@ def one_after_the_other(problem: Mixture, sgd: SGD, durations: Mapping[Hashable,
 
     The same curves over time come from `predict` with `SGD(proportions=schedules.in_turn(durations))`, which also has
     shifted groups and more than two of them.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        durations: How long each group is learned alone, in this order; infinity: to the end.
     """
     pair = centred_pair(problem, sgd, "one_after_the_other")
     R, Q = pair.R0, pair.Q0
@@ -120,6 +125,11 @@ def better_order(problem: Mixture, sgd: SGD, durations: Mapping[Hashable, float]
     last, and the worst group with the group of larger variance last.
 
     Both groups together, in their own proportions and at a small learning rate, have a lower risk than either order.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        durations: How long each group is learned alone; None: to the end.
     """
     pair = centred_pair(problem, sgd, "better_order")
     times = dict.fromkeys(pair.groups, np.inf) if durations is None else dict(durations)
@@ -171,6 +181,12 @@ def forgetting(problem: Mixture, sgd: SGD, group: Hashable, after: Hashable) -> 
     (critical overlap 1, here 0.9); its error is 0.1436.
 
     Loss and error may disagree: the loss also depends on the length of the student, the error only on its angle.
+
+    Args:
+        problem: Groups with their shares, variances, means and labelling rules.
+        sgd: How the student is trained: learning rate, batch, start, weights.
+        group: Group whose loss is given.
+        after: Group that was learned alone before.
     """
     pair = centred_pair(problem, sgd, "forgetting")
     for name in (group, after):
