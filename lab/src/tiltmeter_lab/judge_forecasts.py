@@ -1,6 +1,6 @@
 """Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [PART ...]`.
 
-The parts are tasks, again, advice, chance and report; all of them if none is named.
+The parts are tasks, again, fresh, long, advice, chance and report; all but the second to fourth if none is named.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
 file each, so that the work can be interrupted.
@@ -38,6 +38,8 @@ from tiltmeter_lab.calibrate_twins import KINDS
 STREAM, NUMBERS, ADVISED, DRAWS = 97, range(5000, 5045), range(5000, 5012), range(200)
 #: Fresh tasks by the same rule, for what was changed after the first ones had been seen.
 AGAIN = range(5100, 5127)
+#: Fresh tasks again, after the spread was calibrated and narrow copies were timed anew; short ones, and four long ones.
+FRESH, LONG_AGAIN = range(5300, 5318), range(5405, 5409)
 #: The batch orders of the two trainings of a task, and of the trainings that judge advice.
 ORDERS, ADVICE_ORDER = (101, 102), 103
 #: Kinds that are judged together: every family has eight tasks or more.
@@ -264,7 +266,7 @@ def draw_task(number: int) -> Task:
     kind, turn = KINDS[(number - NUMBERS[0]) % len(KINDS)], (number - NUMBERS[0]) // len(KINDS)
     optimiser = str(rng.choice(["AdamW", "Adam", "SGD"]))
     rate = float(np.exp(rng.uniform(*np.log((3e-4, 3e-3))))) * (30.0 if optimiser == "SGD" else 1.0)
-    long = turn == 4 or (turn == 3 and kind in FAMILIES["pictures"])
+    long = turn == 4 or (turn == 3 and kind in FAMILIES["pictures"]) or number in LONG_AGAIN
     width, steps = int(rng.choice([128, 256, 512])), int(rng.choice([300, 600, 1000]))
     if long:
         width, steps = LONG[kind]
@@ -523,7 +525,7 @@ def _counted(made: Sequence[tuple[Any, Mapping[str, Any]]], where: str) -> str:
 
 def report(folder: Path) -> Iterator[str]:
     """Everything that is kept, in numbers."""
-    for part in ("tasks", "again"):
+    for part in ("tasks", "again", "fresh", "long"):
         rows = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / part).glob("*.json"))]
         if rows:
             yield from _report_tasks(rows)
@@ -559,6 +561,8 @@ def main(given: Sequence[str]) -> None:
     stages: dict[str, tuple[Sequence[int], Callable[[int], dict[str, Any]]]] = {
         "tasks": (NUMBERS, judge_task),
         "again": (AGAIN, judge_task),
+        "fresh": (FRESH, judge_task),
+        "long": (LONG_AGAIN, judge_task),
         "advice": (ADVISED, judge_advice),
         "chance": (DRAWS, judge_chance),
     }
