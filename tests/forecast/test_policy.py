@@ -94,13 +94,20 @@ def test_where_five_copies_are_needed_fewer_promise_the_end(kind):
 def test_a_narrow_copy_where_a_rehearsal_is_too_dear():
     """The clock ticks a few times for a twin, which is cut and timed, and many times for a long training."""
     long = replace(RECIPE, steps=10_000)
-    one = task(recipe=long, tick=1e-3)
+    one = task(recipe=long)
     assert one.price.training > 1e-6
     choice = choose(one, one.price.training * 0.99)
     assert choice.method == tm.methods.Twin(1 / 8)
     assert "second half" in choice.promise
-    ordered = task(recipe=replace(long, order=0), tick=1e-3)
+    ordered = task(recipe=replace(long, order=0))
     assert "from 10 %" in choose(ordered, ordered.price.training * 0.99).promise
+
+
+def test_no_narrow_copy_is_cut_for_less_than_it_takes():
+    """A training of 0.7 s: to cut and time a copy would cost more than the training."""
+    choice = choose(task(tick=0.1), 0.3)
+    assert choice.method == tm.methods.Pilot(steps=1)
+    assert "buys a rehearsal, which promises the end" in choice.why
 
 
 def test_a_pilot_names_what_would_buy_a_promise():

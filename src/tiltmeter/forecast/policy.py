@@ -13,6 +13,9 @@ from tiltmeter.forecast.task import ForecastTask, modules_of
 from tiltmeter.progress import spell
 from tiltmeter.shown_text import NotebookText
 
+#: To cut and time a narrow copy takes a second or more: with fewer seconds left, and for trainings that take less than
+#: ten times as long, none is tried.
+WORTH_CUTTING = 3.0
 #: The default budget: so many seconds, or this share of the training where that is more.
 SECONDS, SHARE = 60.0, 0.6
 #: No more copies than this are rehearsed by themselves.
@@ -66,7 +69,9 @@ def choose(task: ForecastTask, budget: float | None = None, workers: int = 1) ->
     affordable = int(budget // training) * workers if training > 0 else MOST
     if (refused := Rehearsal(1).refusal(task)) is None and affordable >= 1:
         return chosen(Rehearsal(1 if task.order_known else min(MOST, affordable)))
-    twin, needed = twin_for(task), {"a rehearsal": training} if refused is None else {}
+    worth = refused is not None or max(budget - (task.clock() - started), training / 10) > WORTH_CUTTING
+    twin = twin_for(task) if worth else None
+    needed = {"a rehearsal": training} if refused is None else {}
     if twin is not None:
         cost = twin.cost(task)
         needed["a narrow copy"] = cost
