@@ -1,21 +1,26 @@
 """The loop from groups that were found to interventions on them, judged on the true groups of fresh points.
 
-python benchmarks/_discover_loop.py loop [--to FILE]
+python benchmarks/_discover_loop.py PART [--to FILE]
+
+PART is `loop` (spoilt slices) or `shortcuts` (a column names the label, but not in a slice).
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 import tiltmeter as tm
+from tiltmeter.discover.rules import columns_of
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _discover_trainings import (
@@ -25,8 +30,11 @@ from _discover_trainings import (
     Draws,
     adult,
     all_together,
+    made_table,
     network,
+    overlap,
     planted,
+    random_slice,
     recipe,
     run_part,
     trained,
@@ -63,43 +71,87 @@ def errors_after(
     end = tm.train(
         *(deepcopy(model), train, fresh, replace(settings, interventions=chosen)),
         seed=seed,
-        watch=tm.Watch(when=tm.record.at([STEPS])),
+        watch=tm.Watch(when=tm.record.at([settings.steps])),
     )["error"].isel(time=-1)
     return {str(group): round(float(end.sel(group=group)), 4) for group in ("slice", "rest")}
 
 
-def loop() -> Draws:
-    """The advice on discovered groups, on true groups and without groups, judged on true groups of fresh points."""
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Rows with a slice that somebody planted, and which of them are trained on, held out and fresh."""
+
+    about: dict[str, Any]
+    rows: pd.DataFrame
+    x: np.ndarray
+    y: np.ndarray
+    members: np.ndarray
+    parts: tuple[np.ndarray, np.ndarray, np.ndarray]
+    steps: int
+    seed: int
+
+
+def spoilt_slices() -> Iterator[Task]:
+    """Slices of Adult that are spoilt in three ways."""
     table = adult()
     for draw in range(DRAWS):
         kind = KINDS[draw % len(KINDS)]
         rng = np.random.default_rng([SEED, 4, draw])
         rule, members, x, y = planted(kind, table, rng)
-        order = rng.permutation(len(y))
-        train, held_out, test = np.split(order, [16_000, 24_000])
-        run = trained(x, y, train, held_out, seed=9000 + draw)
-        discovery = tm.discover(run, table.rows.iloc[held_out], seed=draw)
-        true = np.where(members, "slice", "rest")
-        fresh = tm.GroupedData(x[test], y[test], true[test])
-        plain = recipe(STEPS, loss=tm.Logistic(), order=draw)
-        torch.manual_seed(9000 + draw)
+        train, held_out, test = np.split(rng.permutation(len(y)), [16_000, 24_000])
+        about = {"kind": kind, "draw": draw, "slice": rule.name}
+        yield Task(about, table.rows, x, y, members, (train, held_out, test), STEPS, draw)
+
+
+#: A column that names the label: how often it does so outside of the slice and in it, and the sizes of slices.
+AGREES, IN_SLICE, SHARES = 0.95, 0.05, (0.03, 0.06)
+#: Rows of a task with a shortcut, to train on and held out; updates; repetitions of each task.
+SHORT_TRAINED, SHORT_HELD_OUT, SHORT_STEPS, REPEATS = 4_000, 6_000, 600, 3
+
+
+def shortcuts(first: int = 100) -> Iterator[Task]:
+    """A column names the label, but not in a slice: three tasks on Adult and three made ones, each drawn again."""
+    for place in range(DRAWS):
+        for repeat in range(REPEATS):
+            rng = np.random.default_rng([SEED, 5, first + place, repeat])
+            table = adult() if place < DRAWS // 2 else made_table(rng)
+            rule, members = random_slice(table, np.random.default_rng([SEED, 6, first + place]), SHARES)
+            y = table.y
+            agrees = rng.random(len(y)) < np.where(members, IN_SLICE, AGREES)
+            hint = np.where(agrees, y, 1 - y).astype(np.float32)[:, None]
+            x = np.hstack([table.numbers(), 2.0 * hint - 1.0])
+            order = rng.permutation(len(y))
+            parts = np.split(order, [SHORT_TRAINED, SHORT_TRAINED + SHORT_HELD_OUT])
+            about = {"kind": "Adult" if place < DRAWS // 2 else "made", "task": place, "draw": repeat}
+            about["slice"] = rule.name
+            yield Task(about, table.rows, x, y, members, tuple(parts), SHORT_STEPS, 100 * place + repeat)
+
+
+def loop(tasks: Callable[[], Iterator[Task]]) -> Draws:
+    """The advice on discovered groups, on true groups and without groups, judged on true groups of fresh points."""
+    for task in tasks():
+        x, y, seed = task.x, task.y, task.seed
+        train, held_out, test = task.parts
+        run = trained(x, y, train, held_out, seed=9000 + seed, steps=task.steps)
+        discovery = tm.discover(run, task.rows.iloc[held_out], seed=seed)
+        true = np.where(task.members, "slice", "rest")
+        plain = recipe(task.steps, loss=tm.Logistic(), order=seed)
+        torch.manual_seed(9000 + seed)
         model = network(x.shape[1])
 
-        errors = partial(errors_after, model, fresh, recipe(STEPS, loss=tm.Logistic(), order=draw), draw)
-        row: dict[str, Any] = {
-            "kind": kind,
-            "draw": draw,
-            "slice": rule.name,
-            "clear": [g.name for g in discovery.clear],
-        }
+        fresh = tm.GroupedData(x[test], y[test], true[test])
+        errors = partial(errors_after, model, fresh, plain, seed)
+        row: dict[str, Any] = {**task.about, "clear": [group.name for group in discovery.clear]}
+        columns = columns_of(task.rows.iloc[held_out])
+        inside = [group.rule.holds(columns) for group in discovery.clear]
+        row["overlap"] = round(max((overlap(mask, task.members[held_out]) for mask in inside), default=0.0), 3)
         together = all_together(x[train], y[train])
         row["plain"] = errors(together, None)
-        for name, intervention in without_groups(STEPS).items():
+        for name, intervention in without_groups(task.steps).items():
             row[name] = errors(together, intervention)
         divided = {"true groups": [tm.GroupedData(x[part], y[part], true[part]) for part in (train, held_out)]}
         if discovery.clear:
             divided["discovered groups"] = [
-                discovery.data(all_together(x[part], y[part]), table.rows.iloc[part]) for part in (train, held_out)
+                discovery.data(all_together(x[part], y[part]), task.rows.iloc[part]) for part in (train, held_out)
             ]
         for name, parts in divided.items():
             advice = tm.advise(
@@ -113,30 +165,34 @@ def loop() -> Draws:
             ):
                 intervention = None if chosen == "plain" else arms()[chosen]
                 row[label] = {"advice": chosen, "clear": list(advice.better), **errors(parts[0], intervention)}
+        for name in ("discovered groups", "discovered groups, lowest"):
+            row.setdefault(name, {"advice": "plain", "clear": [], **row["plain"]})  # without groups, as it was
         yield row
 
 
 def loop_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Worst-group error on true groups, and paired differences to plain training, with standard errors."""
+    """Worst-group error on true groups, and paired differences to plain training, with standard errors over tasks."""
+    tasks: dict[Any, list[dict[str, Any]]] = {}
+    for row in rows:
+        tasks.setdefault(row.get("task", row["draw"]), []).append(row)
     summary: dict[str, Any] = {}
-    for name in dict.fromkeys(key for row in rows for key in row if key not in ("kind", "draw", "slice", "clear")):
-        pairs = [
-            (max(row[name]["slice"], row[name]["rest"]), max(row["plain"]["slice"], row["plain"]["rest"]))
-            for row in rows
-            if name in row
-        ]
-        if pairs:
-            worst = np.array(pairs)
-            change = worst[:, 0] - worst[:, 1]
-            error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else float("nan")
-            summary[name] = {
-                "worst-group error": round(float(worst[:, 0].mean()), 4),
-                "change": round(float(change.mean()), 4),
-                "se of the change": round(float(error), 4),
-                "tasks": len(pairs),
-            }
+    for name in (key for key in rows[0] if isinstance(rows[0][key], dict)):
+        worst = np.array(
+            [np.mean([[max(row[arm]["slice"], row[arm]["rest"]) for arm in (name, "plain")] for row in some], axis=0)
+             for some in tasks.values()]
+        )  # fmt: skip
+        change = worst[:, 0] - worst[:, 1]
+        summary[name] = {
+            "worst-group error": round(float(worst[:, 0].mean()), 4),
+            "change": round(float(change.mean()), 4),
+            "se of the change": round(float(change.std(ddof=1) / np.sqrt(len(change))), 4),
+            "tasks with a smaller error": f"{int((change < 0).sum())} of {len(change)}",
+            "error of the rest": round(float(np.mean([row[name]["rest"] for row in rows])), 4),
+        }
     return summary
 
 
 if __name__ == "__main__":
-    run_part({"loop": (loop, loop_summary)})
+    run_part(
+        {"loop": (partial(loop, spoilt_slices), loop_summary), "shortcuts": (partial(loop, shortcuts), loop_summary)}
+    )

@@ -37,16 +37,18 @@ Summary = Callable[[list[dict[str, Any]]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that people can name, the same as numbers for a network, and labels."""
+    """Rows that people can name, labels, and numbers beside the rows that a network sees but nobody can name."""
 
     rows: pd.DataFrame
     y: np.ndarray
     trained: int
+    unnamed: np.ndarray | None = None
 
     def numbers(self) -> np.ndarray:
         encoded = pd.get_dummies(self.rows, dtype=float)
         spread = encoded.std(ddof=0).replace(0.0, 1.0)
-        return ((encoded - encoded.mean()) / spread).to_numpy(np.float32)
+        known = ((encoded - encoded.mean()) / spread).to_numpy(np.float32)
+        return known if self.unnamed is None else np.hstack([known, self.unnamed])
 
 
 def adult() -> Table:
@@ -66,6 +68,23 @@ def faces() -> Table:
         {name: people.has(name) for name in people.names if name not in ("Smiling", "Mouth_Slightly_Open")}
     )
     return Table(rows, people.has("Smiling").astype(int), 10_000)
+
+
+def made_table(rng: np.random.Generator, rows: int = 30_000, noise: float = 0.5) -> Table:
+    """Six columns that people could know, and a label that ten unnamed numbers decide."""
+    known = pd.DataFrame(
+        {
+            "age": rng.integers(18, 80, rows),
+            "hours": rng.normal(38, 9, rows).round(),
+            "job": rng.choice(["clerk", "cook", "driver", "nurse", "smith"], rows),
+            "town": rng.choice(["north", "south", "east", "west"], rows),
+            "owner": rng.choice(["yes", "no"], rows, p=[0.3, 0.7]),
+            "calls": rng.poisson(3, rows),
+        }
+    )
+    core = rng.normal(size=(rows, 10))
+    y = core @ rng.normal(size=10) / np.sqrt(10) + noise * rng.normal(size=rows) > 0
+    return Table(known, y.astype(int), 4_000, core.astype(np.float32))
 
 
 def network(inputs: int, outputs: int = 1, widths: tuple[int, int] = (128, 128)) -> torch.nn.Sequential:
@@ -90,23 +109,29 @@ def all_together(x: np.ndarray, y: np.ndarray) -> tm.GroupedData:
     return tm.GroupedData(x, y, np.zeros(len(y), dtype=int))
 
 
-def trained(x: np.ndarray, y: np.ndarray, train: np.ndarray, held_out: np.ndarray, seed: int) -> tm.Trajectory:
+def trained(
+    x: np.ndarray, y: np.ndarray, train: np.ndarray, held_out: np.ndarray, seed: int, steps: int = STEPS
+) -> tm.Trajectory:
     """One network; nobody is in a group."""
     torch.manual_seed(seed)
     parts = [all_together(x[places], y[places]) for places in (train, held_out)]
-    return tm.train(network(x.shape[1]), *parts, recipe(loss=tm.Logistic()), seed=seed, watch=WATCH)
+    return tm.train(network(x.shape[1]), *parts, recipe(steps, loss=tm.Logistic()), seed=seed, watch=WATCH)
 
 
-def planted(kind: str, table: Table, rng: np.random.Generator) -> tuple[Rule, np.ndarray, np.ndarray, np.ndarray]:
-    """A random slice of one or two conditions, spoilt in one way: its rule, its rows, and the data after that."""
-    columns = columns_of(table.rows)
-    offered = candidates(columns)
+def random_slice(table: Table, rng: np.random.Generator, shares: tuple[float, float]) -> tuple[Rule, np.ndarray]:
+    """A slice of one or two conditions that holds for a share of rows between these two: its rule and its rows."""
+    offered = candidates(columns_of(table.rows))
     while True:
         places = rng.choice(len(offered.conditions), size=int(rng.integers(1, 3)), replace=False)
         members = offered.holds[:, places].all(1)
         apart = len(places) == 1 or members.sum() <= 0.9 * offered.holds[:, places].sum(0).min()
-        if SMALLEST <= members.mean() <= LARGEST and apart:
-            break
+        if shares[0] <= members.mean() <= shares[1] and apart:
+            return Rule.of([offered.conditions[place] for place in places]), members
+
+
+def planted(kind: str, table: Table, rng: np.random.Generator) -> tuple[Rule, np.ndarray, np.ndarray, np.ndarray]:
+    """A random slice that is spoilt in one way: its rule, its rows, and the data after that."""
+    rule, members = random_slice(table, rng, (SMALLEST, LARGEST))
     x, y = table.numbers(), table.y.copy()
     inside = np.flatnonzero(members)
     if kind == "reversed labels":
@@ -116,7 +141,7 @@ def planted(kind: str, table: Table, rng: np.random.Generator) -> tuple[Rule, np
         y[turned] = 1 - y[turned]
     else:
         x[inside] = x[rng.permutation(inside)]
-    return Rule.of([offered.conditions[place] for place in places]), members, x, y
+    return rule, members, x, y
 
 
 def overlap(members: np.ndarray, others: np.ndarray) -> float:
