@@ -2,8 +2,8 @@
 
     python benchmarks/_discover_slices.py PART [--to FILE]
 
-PART is one of `adult`, `compas`, `exchanged`, `tables`, `silence`. SliceLine and pysubgroup are compared if they are installed;
-they are no dependencies.
+PART is one of `adult`, `compas`, `exchanged`, `tables`, `silence`. SliceLine and pysubgroup are compared if they are
+installed; they are no dependencies.
 """
 
 from __future__ import annotations

@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import discovered_runs
 import tiltmeter as tm
 from tiltmeter.explorer import table_routes
 from tiltmeter.explorer.settings import LARGEST_TABLE, PLACE
@@ -139,6 +140,17 @@ def test_every_page_opens_without_an_error(trusted, open_page):
     page.wait_for_selector("#table-file")
     page.goto(trusted.address + "#runs")
     page.wait_for_selector("#chart-runs svg .mark-line path", state="attached")
+    assert page.get_by_role("button", name="Find groups nobody named").is_hidden()  # this run kept no points
+    table = discovered_runs.people(1000)
+    pd.DataFrame(table).to_csv(trusted.folder / "cooks.csv", index=False)
+    late = discovered_runs.margins(1000, late=table["job"] == "cook")
+    tm.save(discovered_runs.made_run(late), trusted.folder / "cooks")
+    page.goto(trusted.address + "#runs?run=cooks")
+    page.locator("#found-table").focus()
+    page.locator("#found-table option[value='cooks.csv']").wait_for(state="attached")
+    page.locator("#found-table").select_option("cooks.csv")
+    page.get_by_role("button", name="Find groups nobody named").click()
+    page.locator("#found-claim", has_text="The group job = cook").wait_for()
     for name in ("theory", "studies", "lessons"):
         page.goto(f"{trusted.address}#{name}")
         page.wait_for_selector("h1")

@@ -1,6 +1,7 @@
 // The runs page: a table of the folder, and the curves of the chosen runs while they are written.
 import { writeAddress } from "./address.js";
 import { claimFirst, glossary, make, term } from "./elements.js";
+import { GroupFinder } from "./find_groups.js";
 import { aheadOf, GapCharts, linesOf, meanOf, runChart } from "./run_charts.js";
 import { RunTable } from "./run_table.js";
 import { ask, wasReplaced } from "./server_calls.js";
@@ -54,6 +55,7 @@ export function runsPage(main, query, start) {
   const stopOf = make("span", { class: "small" });
   const pairs = make("div", { id: "pairs" });
   const compared = make("div", { id: "compared", class: "below" });
+  const finder = new GroupFinder();
 
   const table = new RunTable({ chosen, onchoice: choose, onshown: () => restart() });
   const charts = { runs: runChart(curvePlace, described), gap: new GapCharts(gapPlace, described) };
@@ -179,6 +181,8 @@ export function runsPage(main, query, start) {
   }
 
   function drawTexts(shown) {
+    const [first = []] = bundles(shown);
+    finder.offer(first.every(([, one]) => one.points && one.state !== "running") ? first.map(([run]) => run) : []);
     const refused = [...chosen].map((run) => [run, told.get(run)?.error]).filter(([, error]) => error);
     const evaluations = shown.map(([run, one]) => `${nameOf(run)}: ${one.evaluations} evaluations, ${one.state}${one.all_evaluations ? "" : `, ${one.times.length} drawn (every extreme and every crossing kept)`}`);
     status.textContent = [...evaluations, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
@@ -316,11 +320,11 @@ export function runsPage(main, query, start) {
     make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is clear, by ", term("band", "bands"), " that hold at all ", term("evaluation", "evaluations"), " together."),
     make("div", { class: "columns even" }, table.element,
       make("div", { class: "shown" }, why, parts[0],
-        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), pairs, gapPlace), parts[1], compared,
+        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), pairs, gapPlace), parts[1], finder.element, compared,
         glossary())));
   pollCurves();
   pollRows();
   pollSummaries();
   change();
-  return { leave: () => { open = false; restart(); } };
+  return { leave: () => { open = false; finder.job.open = false; restart(); } };
 }
