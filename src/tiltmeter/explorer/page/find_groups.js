@@ -7,7 +7,7 @@ import { numberTable } from "./tables.js";
 export class GroupFinder {
   constructor() {
     this.runs = [];
-    this.job = new JobLine();
+    this.job = new JobLine(() => [this.button]);
     this.words = make("select", { id: "found-table", onfocus: () => this.list() });
     this.without = make("input", { id: "found-without", type: "text", placeholder: "label, id", size: "14" });
     this.button = make("button", { type: "button", id: "find-groups", onclick: () => this.find() }, "Find groups nobody named");
@@ -35,7 +35,7 @@ export class GroupFinder {
       const chosen = this.words.value;
       this.words.replaceChildren(...(tables.length > 0 ? tables.map((one) => make("option", { value: one.table }, one.name)) : [make("option", { value: "" }, "no table in this folder yet")]));
       if (names.includes(chosen)) this.words.value = chosen;
-      this.button.disabled = tables.length === 0;
+      if (!this.job.busy) this.button.disabled = tables.length === 0;
     } catch (error) {
       if (!wasReplaced(error)) this.job.say(error.message);
     }
@@ -44,7 +44,6 @@ export class GroupFinder {
   async find() {
     const { runs } = this;
     const without = this.without.value.split(",").map((name) => name.trim()).filter(Boolean);
-    this.button.disabled = true;
     this.answer.replaceChildren();
     try {
       const job = await this.job.run("find groups", { runs, table: this.words.value, without }, (one) => ({ text: `Finding groups: ${one.progress.at(-1) ?? "waiting for its turn"} …` }));
@@ -53,7 +52,6 @@ export class GroupFinder {
     } catch (error) {
       if (!wasReplaced(error)) this.job.say(error.message);
     }
-    this.button.disabled = false;
   }
 
   show(found) {

@@ -41,12 +41,12 @@ export function runsPage(main, query, start) {
   const ahead = make("p", { class: "small", role: "status", id: "ahead" });
   const curvePlace = make("div", { class: "chart tall", id: "chart-runs" });
   const gapPlace = make("div", { class: "charts", id: "chart-gap" });
-  const choice = make("select", { id: "curve", onchange: () => { curve = choice.value; change(); } });
-  const follow = make("input", { type: "checkbox", id: "follow", onchange: () => { followLatest(); change(); } });
+  const choice = make("select", { id: "curve", onchange: () => { curve = choice.value; change(true); } });
+  const follow = make("input", { type: "checkbox", id: "follow", onchange: () => { followLatest(); change(true); } });
   follow.checked = query.get("follow") === "latest";
-  const together = make("input", { type: "checkbox", id: "together", onchange: () => change() });
+  const together = make("input", { type: "checkbox", id: "together", onchange: () => change(true) });
   together.checked = query.get("seeds") !== "apart";
-  const scale = make("button", { type: "button", "aria-pressed": String(log), onclick: () => { log = !log; scale.setAttribute("aria-pressed", String(log)); change(); } }, "log time");
+  const scale = make("button", { type: "button", "aria-pressed": String(log), onclick: () => { log = !log; scale.setAttribute("aria-pressed", String(log)); change(true); } }, "log time");
   const seeds = make("button", { type: "button", onclick: () => addSeeds() }, "Add runs that differ by their seed");
   const report = make("a", { class: "button", target: "_blank", rel: "noopener", href: "/report" }, "Report");
   const marker = new StopMarker(() => drawChart());
@@ -77,7 +77,7 @@ export function runsPage(main, query, start) {
     else chosen.delete(run);
     follow.checked = false;
     table.draw();
-    change();
+    change(true);
   }
 
   async function addSeeds() {
@@ -85,7 +85,7 @@ export function runsPage(main, query, start) {
     if (!first) return;
     for (const run of await ask("/api/alike", { run: first })) chosen.add(run);
     table.draw();
-    change();
+    change(true);
   }
 
   function followLatest() {
@@ -98,13 +98,14 @@ export function runsPage(main, query, start) {
     change();
   }
 
-  function change() {
+  // What somebody chose can be gone back from.
+  function change(push = false) {
     const address = new URLSearchParams([...chosen].map((run) => ["run", run]));
     if (curve) address.set("curve", curve);
     if (!log) address.set("time", "linear");
     if (follow.checked) address.set("follow", "latest");
     if (!together.checked) address.set("seeds", "apart");
-    writeAddress("runs", address);
+    writeAddress("runs", address, push);
     for (const run of told.keys()) if (!chosen.has(run)) told.delete(run);
     report.href = `/report?${new URLSearchParams([...chosen].map((run) => ["run", run]))}`;
     for (const one of told.values()) one.version = "";
