@@ -103,6 +103,7 @@ def test_hostile_words_of_a_table_stay_text(tmp_path, start_explorer, open_page,
         assert page.locator("#found-groups img, #found-groups b").count() == 0
         assert page.evaluate("() => window.pwned") is None
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert page.locator("#found-groups h3").inner_text() == "In mine"
         page.locator("#found-without").fill("age, nothing")
         page.get_by_role("button", name="Find groups nobody named").click()
         page.get_by_text("The table has no column 'nothing' to leave out.").wait_for()

@@ -5,8 +5,9 @@ import { ask, wasReplaced } from "./server_calls.js";
 import { numberTable } from "./tables.js";
 
 export class GroupFinder {
-  constructor() {
+  constructor(nameOf) {
     this.runs = [];
+    this.nameOf = nameOf;
     this.job = new JobLine(() => [this.button]);
     this.words = make("select", { id: "found-table", onfocus: () => this.list() });
     this.without = make("input", { id: "found-without", type: "text", placeholder: "label, id", size: "14" });
@@ -18,13 +19,10 @@ export class GroupFinder {
     this.list();
   }
 
-  // Shows the panel for runs that kept their points; what was found in others goes.
+  // Shows the panel for runs that kept their points; what was found in others stays, under their names.
   offer(runs) {
-    this.element.classList.toggle("hidden", runs.length === 0);
-    if (runs.join() === this.runs.join()) return;
+    this.element.classList.toggle("hidden", runs.length === 0 && !this.job.busy && this.answer.childElementCount === 0);
     this.runs = runs;
-    this.answer.replaceChildren();
-    if (!this.job.busy) this.job.say("");
   }
 
   async list() {
@@ -43,22 +41,24 @@ export class GroupFinder {
 
   async find() {
     const { runs } = this;
+    if (runs.length === 0) return this.job.say("Choose a run that kept its points.");
+    const names = runs.map(this.nameOf).join(", ");
     const without = this.without.value.split(",").map((name) => name.trim()).filter(Boolean);
     this.answer.replaceChildren();
     try {
       const job = await this.job.run("find groups", { runs, table: this.words.value, without }, (one) => ({ text: `Finding groups: ${one.progress.at(-1) ?? "waiting for its turn"} …` }));
       this.job.say(job.state === "cancelled" ? "Cancelled." : job.error ?? "");
-      if (job.state === "done" && runs === this.runs) this.show(job.answer);
+      if (job.state === "done") this.show(names, job.answer);
     } catch (error) {
       if (!wasReplaced(error)) this.job.say(error.message);
     }
   }
 
-  show(found) {
+  show(names, found) {
     const number = (value) => value?.toFixed(3) ?? "";
     const named = (group) => make("div", {}, group.name, make("div", { class: "small" }, group.verdict));
     const rows = found.groups.map((group) => [named(group), group.points.toLocaleString("en"), group.share, number(group.loss), number(group.loss_of_others)]);
-    this.answer.replaceChildren(make("p", { class: "why short", id: "found-claim" }, ...claimFirst(`${found.claim}\n${found.licence}`)),
+    this.answer.replaceChildren(make("h3", {}, `In ${names}`), make("p", { class: "why short", id: "found-claim" }, ...claimFirst(`${found.claim}\n${found.licence}`)),
       rows.length > 0 ? numberTable(["group", "points", "share", "loss at the end", "of the others"], rows, "Groups nobody named") : "",
       found.python ? make("details", { open: true }, make("summary", {}, "Go on with these groups"),
         make("p", { class: "small" }, "A column of groups, to train, forecast or advise on:"), make("pre", { tabindex: "0" }, found.python),

@@ -55,7 +55,7 @@ export function runsPage(main, query, start) {
   const stopOf = make("span", { class: "small" });
   const pairs = make("div", { id: "pairs" });
   const compared = make("div", { id: "compared", class: "below" });
-  const finder = new GroupFinder();
+  const finder = new GroupFinder(nameOf);
 
   const table = new RunTable({ chosen, onchoice: choose, onshown: () => restart() });
   const charts = { runs: runChart(curvePlace, described), gap: new GapCharts(gapPlace, described) };
