@@ -84,15 +84,16 @@ def test_a_button_that_waits_for_a_job_says_why(tmp_path, start_explorer, open_p
         page.close()
 
 
-def test_what_was_never_allowed_stays_disabled_after_a_job(explorer, open_page):
+def test_what_was_never_allowed_stays_disabled_after_a_job(tmp_path, start_explorer, open_page):
     pytest.importorskip("torch")
-    page = open_page(explorer.address + "#forecast")
-    page.wait_for_selector("#forecast-key .legend", state="attached")
-    best, train = (page.get_by_role("button", name=name) for name in ("Best weights", "Train it"))
-    best.click()
-    assert best.is_disabled()
-    assert page.get_by_role("button", name="Compare interventions").is_disabled()
-    page.wait_for_function("() => /forecast to/.test(document.querySelector('#job').textContent)")
-    assert best.is_enabled()
-    assert train.is_disabled()
-    page.close()
+    with start_explorer(tmp_path) as explorer:
+        page = open_page(explorer.address + "#forecast")
+        page.wait_for_selector("#forecast-key .legend", state="attached")
+        best, train = (page.get_by_role("button", name=name) for name in ("Best weights", "Train it"))
+        best.click()
+        assert best.is_disabled()
+        assert page.get_by_role("button", name="Compare interventions").is_disabled()
+        page.wait_for_function("() => /forecast to/.test(document.querySelector('#job').textContent)")
+        assert best.is_enabled()
+        assert train.is_disabled()
+        page.close()

@@ -29,7 +29,7 @@ export class GroupFinder {
     try {
       const tables = await ask("/api/tables", {}, { slot: "tables to find groups in" });
       const names = tables.map((one) => one.table);
-      if ([...this.words.options].map((one) => one.value).join() === names.join()) return;
+      if (tables.length > 0 && [...this.words.options].map((one) => one.value).join() === names.join()) return;
       const chosen = this.words.value;
       this.words.replaceChildren(...(tables.length > 0 ? tables.map((one) => make("option", { value: one.table }, one.name)) : [make("option", { value: "" }, "no table in this folder yet")]));
       if (names.includes(chosen)) this.words.value = chosen;
