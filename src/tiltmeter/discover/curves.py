@@ -286,11 +286,11 @@ def _promised(again: Trajectory, rules: int) -> Trajectory:
     return with_promise(again, promise, int(steps), str(before["method"]), copies)
 
 
-def columns_of_points(columns: Columns, curves: LearningCurves) -> tuple[Columns, bool]:
+def columns_of_points(columns: Columns, curves: LearningCurves) -> tuple[dict[str, np.ndarray], bool]:
     """The columns with one row for every held-out point, and whether they were those of the table trained on."""
     rows = len(next(iter(columns.values()))) if columns else 0
     if rows == curves.points:
-        return columns, False
+        return dict(columns), False
     whole = curves.whole_table
     if whole is None or rows != whole[0]:
         other = "" if whole is None else f", or the {whole[0]:,} rows of the table that they were read from"
