@@ -1,139 +1,53 @@
-"""What `tm.discover` finds: planted slices, exchanged curves, unaltered tables, images, and the loop to interventions.
+"""What `tm.discover` finds in tables: planted slices, exchanged curves, and unaltered tables.
 
     python benchmarks/_discover_slices.py PART [--to FILE]
 
-PART is one of `adult`, `compas`, `exchanged`, `tables`, `images`, `loop`. All seeds are fixed here. Every part prints
-one line of JSON for each draw and a summary at the end. It needs the data of `tiltmeter data get`. SliceLine and
-pysubgroup are compared if they are installed; they are no dependencies.
+PART is one of `adult`, `compas`, `exchanged`, `tables`, `silence`. SliceLine and pysubgroup are compared if they are
+installed; they are no dependencies.
 """
 
 from __future__ import annotations
 
-import json
 import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator
-from copy import deepcopy
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
-import torch
 
 import tiltmeter as tm
 from tiltmeter.data.public.adult import LEFT_OUT, adult_table
-from tiltmeter.data.public.celeba import celeba
-from tiltmeter.data.public.compas import FEATURES, compas_table
 from tiltmeter.data.public.german import german_table
-from tiltmeter.data.public.mnist import fashion_mnist, mnist
 from tiltmeter.discover.curves import halves, learning_curves
 from tiltmeter.discover.pursuit import Search, standardised
-from tiltmeter.discover.rules import Candidates, Rule, candidates, columns_of
+from tiltmeter.discover.rules import Candidates, candidates, columns_of
 
-#: Every random number of this file comes from this seed and the numbers of the part and the draw.
-SEED = 340
-KINDS = ("reversed labels", "label noise", "shuffled features")
-#: Draws of planted slices of each kind, of exchanged curves, of tables, and of images.
-DRAWS = {"adult": 20, "compas": 10, "exchanged": 400, "tables": 8, "images": 6, "inverted": 20, "loop": 6}
-#: Sizes of planted slices, as shares of all rows, and how many labels noise turns.
-SMALLEST, LARGEST, NOISE = 0.03, 0.12, 0.35
+sys.path.insert(0, str(Path(__file__).parent))
+from _discover_trainings import (
+    KINDS,
+    SEED,
+    Draws,
+    Table,
+    adult,
+    compas,
+    faces,
+    made_table,
+    overlap,
+    planted,
+    run_part,
+    trained,
+)
+
+#: Draws of planted slices of each kind, of exchanged curves, and of tables.
+DRAWS = {"adult": 20, "compas": 10, "exchanged": 400, "tables": 8}
 #: Groups of the methods that are compared.
 GROUPS = 8
 #: pysubgroup takes long: it sees the first draws of each kind.
 SLOW_DRAWS = 5
-
-
-@dataclass(frozen=True)
-class Table:
-    """Rows that people can name, the same as numbers for a network, and labels."""
-
-    rows: pd.DataFrame
-    y: np.ndarray
-    trained: int
-
-    def numbers(self) -> np.ndarray:
-        encoded = pd.get_dummies(self.rows, dtype=float)
-        spread = encoded.std(ddof=0).replace(0.0, 1.0)
-        return ((encoded - encoded.mean()) / spread).to_numpy(np.float32)
-
-
-def adult() -> Table:
-    rows = adult_table("train")
-    return Table(rows.drop(columns=list(LEFT_OUT)), (rows["income"] == ">50K").to_numpy(int), 20_000)
-
-
-def compas() -> Table:
-    rows = compas_table()
-    return Table(rows[[*FEATURES, "race"]], rows["two_year_recid"].to_numpy(int), 2_500)
-
-
-def faces() -> Table:
-    """Attributes of faces; the label is one of them. Many are a matter of taste."""
-    people = celeba("valid")
-    rows = pd.DataFrame(
-        {name: people.has(name) for name in people.names if name not in ("Smiling", "Mouth_Slightly_Open")}
-    )
-    return Table(rows, people.has("Smiling").astype(int), 10_000)
-
-
-def network(inputs: int, outputs: int = 1, widths: tuple[int, int] = (128, 128)) -> torch.nn.Sequential:
-    sizes = (inputs, *widths)
-    layers = [part for a, b in pairwise(sizes) for part in (torch.nn.Linear(a, b), torch.nn.ReLU())]
-    return torch.nn.Sequential(*layers, torch.nn.Linear(sizes[-1], outputs))
-
-
-#: Updates of a training on a table.
-STEPS = 1500
-
-
-def recipe(steps: int = STEPS, **more: Any) -> tm.Recipe:
-    return tm.Recipe(partial(torch.optim.AdamW, lr=1e-3), steps=steps, batch=128, **more)
-
-
-#: 26 evaluations of 1,500 steps.
-WATCH = tm.Watch(when=tm.record.log_spaced(8), entropy=True)
-
-
-def all_together(x: np.ndarray, y: np.ndarray) -> tm.GroupedData:
-    return tm.GroupedData(x, y, np.zeros(len(y), dtype=int))
-
-
-def trained(x: np.ndarray, y: np.ndarray, train: np.ndarray, held_out: np.ndarray, seed: int) -> tm.Trajectory:
-    """One network; nobody is in a group."""
-    torch.manual_seed(seed)
-    parts = [all_together(x[places], y[places]) for places in (train, held_out)]
-    return tm.train(network(x.shape[1]), *parts, recipe(loss=tm.Logistic()), seed=seed, watch=WATCH)
-
-
-def planted(kind: str, table: Table, rng: np.random.Generator) -> tuple[Rule, np.ndarray, np.ndarray, np.ndarray]:
-    """A random slice of one or two conditions, spoilt in one way: its rule, its rows, and the data after that."""
-    columns = columns_of(table.rows)
-    offered = candidates(columns)
-    while True:
-        places = rng.choice(len(offered.conditions), size=int(rng.integers(1, 3)), replace=False)
-        members = offered.holds[:, places].all(1)
-        apart = len(places) == 1 or members.sum() <= 0.9 * offered.holds[:, places].sum(0).min()
-        if SMALLEST <= members.mean() <= LARGEST and apart:
-            break
-    x, y = table.numbers(), table.y.copy()
-    inside = np.flatnonzero(members)
-    if kind == "reversed labels":
-        y[inside] = 1 - y[inside]
-    elif kind == "label noise":
-        turned = inside[rng.random(len(inside)) < NOISE]
-        y[turned] = 1 - y[turned]
-    else:
-        x[inside] = x[rng.permutation(inside)]
-    return Rule.of([offered.conditions[place] for place in places]), members, x, y
-
-
-def overlap(members: np.ndarray, others: np.ndarray) -> float:
-    return float((members & others).sum() / max((members | others).sum(), 1))
 
 
 # The methods that are compared: each returns masks of the judging points.
@@ -238,7 +152,7 @@ METHODS: dict[str, Callable[..., Masks | None]] = {
 }
 
 
-def planted_slices(name: str) -> Iterator[dict[str, Any]]:
+def planted_slices(name: str) -> Draws:
     """Every method on the same draws: the largest overlap with the planted slice on points that did not search."""
     table = {"adult": adult, "compas": compas}[name]()
     for number, kind in enumerate(KINDS):
@@ -300,7 +214,7 @@ def planted_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
 EXCHANGED_POINTS, OF_ONE_NETWORK = 4_000, 40
 
 
-def exchanged() -> Iterator[dict[str, Any]]:
+def exchanged() -> Draws:
     """Curves and labels exchanged against the rows of the table: any clear group is false. All rules are judged."""
     table = adult()
     x = table.numbers()
@@ -332,7 +246,7 @@ def exchanged_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
-def tables() -> Iterator[dict[str, Any]]:
+def tables() -> Draws:
     """Unaltered tables over seeds and splits, and a table that is too small."""
     for number, (name, make) in enumerate({"adult": adult, "compas": compas, "faces": faces}.items()):
         table = make()
@@ -391,224 +305,57 @@ def _bits(mask: np.ndarray, other: np.ndarray) -> float:
     return int(np.bitwise_count(mask & other).sum()) / max(int(np.bitwise_count(mask | other).sum()), 1)
 
 
-PICTURES = ("turned", "bold", "shortcut", "inverted")
-#: Pictures to train on and held out, and the share of a class that is changed.
-IMAGES_TRAINED, IMAGES_HELD_OUT, CHANGED = 12_000, 6_000, 0.15
+#: Silence is right: of 16 draws at most 2 may name a group (a true 5 % exceeds that in 4 % of cases).
+MOST_OF_SILENT = 2
 
 
-def changed_pictures(kind: str, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Pictures, labels, and which ones were changed."""
-    images = (fashion_mnist if kind == "inverted" else mnist)("train")
-    chosen = rng.choice(len(images), IMAGES_TRAINED + IMAGES_HELD_OUT, replace=False)
-    x, y = images.x[chosen].astype(np.float32) / 255.0, images.y[chosen].astype(np.int64)
-    label = int(rng.integers(10))
-    inside = np.flatnonzero(y == label)
-    some = np.zeros(len(y), dtype=bool)
-    if kind == "bold":
-        ink = x[inside].mean((1, 2))
-        some[inside[ink >= np.quantile(ink, 1.0 - CHANGED)]] = True
-        y[some] = (label + 1) % 10
-    elif kind == "shortcut":
-        shown = y.copy()
-        some = rng.random(len(y)) < 0.05
-        shown[some] = (shown[some] + rng.integers(1, 10, some.sum())) % 10
-        x[:, :3, :] = 0.0
-        for place, patch in enumerate(shown):
-            x[place, :3, 2 * patch : 2 * patch + 2] = 1.0
-    else:
-        some[rng.choice(inside, int(CHANGED * len(inside)), replace=False)] = True
-        x[some] = np.rot90(x[some], axes=(1, 2)) if kind == "turned" else 1.0 - x[some]
-    return x.reshape(len(x), -1), y, some
+def silent_tables() -> Draws:
+    """Tables whose columns have nothing to do with how well a person is served.
 
-
-def pictures() -> Iterator[dict[str, Any]]:
-    for number, kind in enumerate(PICTURES):
-        for draw in range(DRAWS["inverted" if kind == "inverted" else "images"]):
-            rng = np.random.default_rng([SEED, 3, number, draw])
-            x, y, some = changed_pictures(kind, rng)
-            train, held_out = (
-                all_together(x[part], y[part]) for part in (slice(IMAGES_TRAINED), slice(IMAGES_TRAINED, None))
-            )
-            torch.manual_seed(draw)
-            model = network(x.shape[1], 10, (128, 64))
-            run = tm.train(model, train, held_out, recipe(1000), seed=draw, watch=WATCH)
-            inputs = torch.as_tensor(x[IMAGES_TRAINED:])
-            with torch.no_grad():
-                first = model[:2](inputs)
-                second = model[2:4](first)
-            layers = {"input": inputs.numpy(), "first layer": first.numpy(), "second layer": second.numpy()}
-            planted_there, labels = some[IMAGES_TRAINED:], y[IMAGES_TRAINED:]
-            row: dict[str, Any] = {"kind": kind, "draw": draw}
-            for name, used in {"input": {"input": layers["input"]}, "three layers": layers}.items():
-                discovery = tm.discover(run, features=used, seed=draw)
-                judges = discovery.judges
-                best = (0.0, 0.0, "none")
-                false = 0
-                for group in discovery.groups:
-                    mask = group.rule.holds(discovery.columns)[judges]
-                    truth = planted_there[judges] & (labels[judges] == labels[judges][mask][0])
-                    purity = float((mask & truth).sum() / mask.sum())
-                    best = max(best, (overlap(mask, truth), purity, group.verdict))
-                    false += group.clear and purity > 0.5
-                row[name] = {
-                    "overlap": best[0],
-                    "purity": best[1],
-                    "verdict": best[2],
-                    "clear and mostly changed": false,
-                }
-            yield row
-
-
-def pictures_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    summary: dict[str, Any] = {}
-    for kind in PICTURES:
-        own = [row for row in rows if row["kind"] == kind]
-        for name in ("input", "three layers"):
-            values = np.array([row[name]["overlap"] for row in own])
-            verdicts = [row[name]["verdict"] for row in own]
-            summary[f"{kind}, {name}"] = {
-                "overlap": round(float(values.mean()), 3),
-                "se": round(float(values.std(ddof=1) / np.sqrt(len(values))), 3),
-                "purity": round(float(np.mean([row[name]["purity"] for row in own])), 3),
-                "best group clear": sum(verdict in ("worse at the end", "learned later") for verdict in verdicts),
-                "draws": len(own),
-                "draws with a clear group that is mostly changed": sum(
-                    row[name]["clear and mostly changed"] > 0 for row in own
-                ),
+    Of Adult, both files: which file a person is in, and the last digits of the sampling weight. And a made table that
+    the network sees, in which one rule without noise decides all labels alike.
+    """
+    both = pd.concat([adult_table(name).assign(file=name) for name in ("train", "test")], ignore_index=True)
+    people = Table(both.drop(columns=[*LEFT_OUT, "file"]), (both["income"] == ">50K").to_numpy(int), 24_000)
+    digits = both["fnlwgt"].astype(int)
+    chance = pd.DataFrame({"file": both["file"], "last digit": (digits % 10).astype(str), "last two": digits % 100})
+    for name in ("adult", "made"):
+        for draw in range(DRAWS["tables"]):
+            rng = np.random.default_rng([SEED, 7, draw])
+            table, named = (people, chance) if name == "adult" else (made := made_table(rng, noise=0.0), made.rows)
+            order = rng.permutation(len(table.y))
+            train, held_out = order[: len(order) // 2], order[len(order) // 2 :]
+            run = trained(table.numbers(), table.y, train, held_out, seed=7000 + draw)
+            discovery = tm.discover(run, named.iloc[held_out], seed=draw)
+            yield {
+                "table": name,
+                "draw": draw,
+                "points": len(held_out),
+                "rules": [group.name for group in discovery.groups],
+                "clear": [[group.name, group.verdict, round(group.gap, 4)] for group in discovery.clear],
             }
-    return summary
 
 
-def arms() -> dict[str, Any]:
-    """Interventions that use groups."""
-    known = tm.interventions
-    return {
-        "balanced weights": known.Balanced(),
-        "balanced draws": known.Balanced(by="draws"),
-        "group DRO": known.GroupDRO(rate=0.01),
-        "down-sampled": known.Downsampled(),
-    }
-
-
-def without_groups(steps: int) -> dict[str, Any]:
-    return {"JTT": tm.interventions.JTT(times=20, scout=max(1, steps // 10)), "CVaR": tm.interventions.CVaR(alpha=0.5)}
-
-
-def errors_after(
-    model: torch.nn.Module,
-    fresh: tm.GroupedData,
-    settings: tm.Recipe,
-    seed: int,
-    train: tm.GroupedData,
-    intervention: Any,
-) -> dict[str, float]:
-    """The error of the true groups after a training from the same weights with the same batches."""
-    chosen = () if intervention is None else (intervention,)
-    end = tm.train(
-        *(deepcopy(model), train, fresh, replace(settings, interventions=chosen)),
-        seed=seed,
-        watch=tm.Watch(when=tm.record.at([STEPS])),
-    )["error"].isel(time=-1)
-    return {str(group): round(float(end.sel(group=group)), 4) for group in ("slice", "rest")}
-
-
-def loop() -> Iterator[dict[str, Any]]:
-    """The advice on discovered groups, on true groups and without groups, judged on true groups of fresh points."""
-    table = adult()
-    for draw in range(DRAWS["loop"]):
-        kind = KINDS[draw % len(KINDS)]
-        rng = np.random.default_rng([SEED, 4, draw])
-        rule, members, x, y = planted(kind, table, rng)
-        order = rng.permutation(len(y))
-        train, held_out, test = np.split(order, [16_000, 24_000])
-        run = trained(x, y, train, held_out, seed=9000 + draw)
-        discovery = tm.discover(run, table.rows.iloc[held_out], seed=draw)
-        true = np.where(members, "slice", "rest")
-        fresh = tm.GroupedData(x[test], y[test], true[test])
-        plain = recipe(STEPS, loss=tm.Logistic(), order=draw)
-        torch.manual_seed(9000 + draw)
-        model = network(x.shape[1])
-
-        errors = partial(errors_after, model, fresh, recipe(STEPS, loss=tm.Logistic(), order=draw), draw)
-        row: dict[str, Any] = {
-            "kind": kind,
-            "draw": draw,
-            "slice": rule.name,
-            "clear": [g.name for g in discovery.clear],
+def silent_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    summary: dict[str, Any] = {
+        name: {
+            "draws": sum(row["table"] == name for row in rows),
+            "rules": sum(len(row["rules"]) for row in rows if row["table"] == name),
+            "draws with a clear group": sum(bool(row["clear"]) for row in rows if row["table"] == name),
         }
-        together = all_together(x[train], y[train])
-        row["plain"] = errors(together, None)
-        for name, intervention in without_groups(STEPS).items():
-            row[name] = errors(together, intervention)
-        divided = {"true groups": [tm.GroupedData(x[part], y[part], true[part]) for part in (train, held_out)]}
-        if discovery.clear:
-            divided["discovered groups"] = [
-                discovery.data(all_together(x[part], y[part]), table.rows.iloc[part]) for part in (train, held_out)
-            ]
-        for name, parts in divided.items():
-            advice = tm.advise(
-                model, *parts, plain, arms(), curve="error", method=tm.methods.Rehearsal(), progress=False
-            )
-            # What advise would take, and the best of what it tried by the number alone, clear or not.
-            tried = {arm: advice.value(end) for arm, end in advice.runs.items()}
-            for label, chosen in (
-                (name, advice.ranked[0].name),
-                (f"{name}, lowest", min(tried, key=tried.__getitem__)),
-            ):
-                intervention = None if chosen == "plain" else arms()[chosen]
-                row[label] = {"advice": chosen, "clear": list(advice.better), **errors(parts[0], intervention)}
-        yield row
-
-
-def loop_summary(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Worst-group error on true groups, and paired differences to plain training, with standard errors."""
-    summary: dict[str, Any] = {}
-    for name in dict.fromkeys(key for row in rows for key in row if key not in ("kind", "draw", "slice", "clear")):
-        pairs = [
-            (max(row[name]["slice"], row[name]["rest"]), max(row["plain"]["slice"], row["plain"]["rest"]))
-            for row in rows
-            if name in row
-        ]
-        if pairs:
-            worst = np.array(pairs)
-            change = worst[:, 0] - worst[:, 1]
-            error = change.std(ddof=1) / np.sqrt(len(change)) if len(change) > 1 else float("nan")
-            summary[name] = {
-                "worst-group error": round(float(worst[:, 0].mean()), 4),
-                "change": round(float(change.mean()), 4),
-                "se of the change": round(float(error), 4),
-                "tasks": len(pairs),
-            }
+        for name in ("adult", "made")
+    }
+    summary["as it should be"] = sum(bool(row["clear"]) for row in rows) <= MOST_OF_SILENT
     return summary
-
-
-PARTS: dict[str, tuple[Callable[[], Iterator[dict[str, Any]]], Callable[[list[dict[str, Any]]], dict[str, Any]]]] = {
-    "adult": (partial(planted_slices, "adult"), planted_summary),
-    "compas": (partial(planted_slices, "compas"), planted_summary),
-    "exchanged": (exchanged, exchanged_summary),
-    "tables": (tables, tables_summary),
-    "images": (pictures, pictures_summary),
-    "loop": (loop, loop_summary),
-}
-
-
-def main(part: str, to: Path | None) -> None:
-    torch.set_num_threads(1)
-    warnings.simplefilter("ignore")
-    draw, summarise = PARTS[part]
-    rows: list[dict[str, Any]] = []
-    for row in draw():
-        rows.append(row)
-        shown = {name: value for name, value in row.items() if name != "masks"}
-        print(json.dumps(shown), flush=True)
-    summary = summarise(rows)
-    print(json.dumps(summary, indent=2))
-    if to is not None:
-        to.write_text(json.dumps({"part": part, "seed": SEED, "summary": summary}, indent=2) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    words = [word for word in sys.argv[1:] if word != "--to"]
-    if not words or words[0] not in PARTS:
-        sys.exit(f"Name a part: {', '.join(PARTS)}.")
-    main(words[0], Path(words[1]) if "--to" in sys.argv else None)
+    run_part(
+        {
+            "adult": (partial(planted_slices, "adult"), planted_summary),
+            "compas": (partial(planted_slices, "compas"), planted_summary),
+            "exchanged": (exchanged, exchanged_summary),
+            "tables": (tables, tables_summary),
+            "silence": (silent_tables, silent_summary),
+        }
+    )

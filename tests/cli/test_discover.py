@@ -76,3 +76,31 @@ def test_bad_input_is_one_sentence(run, arguments, message):
     assert (code, out) == (2, "")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_the_table_that_was_trained_on_needs_no_preparation(run):
+    """The run knows which rows were held out, also where rows with missing values were dropped."""
+    pytest.importorskip("torch")
+    table = pd.DataFrame(people(2400)).assign(label=["yes", "no"] * 1200, sex=["f", "m", "m"] * 800)
+    table.loc[:40, "age"] = None
+    table.to_csv("all.csv", index=False)
+    Path("all.toml").write_text(
+        '[data]\nsource = "all.csv"\nlabel = "label"\ngroup = "sex"\nheld_out = 0.4\n[training]\nlr = 0.1\nsteps = 20\n'
+    )
+    code, _, err = run("train", "all.toml", "--to", "trained")
+    assert code == 0, err
+    rows = tm.load("trained").points["row"].values[0]
+    kept = table[table["age"].notna()]
+    assert set(rows) <= set(kept.index)
+    assert (tm.load("trained").points["loss"].coords["group"].values == table["sex"].to_numpy()[rows]).all()
+    code, whole, err = run("discover", "trained", "--table", "all.csv", "--json")
+    assert code == 0, err
+    table.drop(columns="label").iloc[rows].to_csv("held_out.csv", index=False)
+    code, held_out, err = run("discover", "trained", "--table", "held_out.csv", "--json")
+    assert code == 0, err
+    assert json.loads(whole).pop("left_out")["label"] == "the label"
+    assert json.loads(whole)["groups"] == json.loads(held_out)["groups"]
+    table[:500].to_csv("other.csv", index=False)
+    code, _, err = run("discover", "trained", "--table", "other.csv")
+    assert code == 2
+    assert f"every held-out point of the run, {len(rows)}, or the 2,400 rows of the table" in err

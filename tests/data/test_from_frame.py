@@ -275,6 +275,16 @@ class TestLike:
         assert second.reading.positive == "high"
         np.testing.assert_array_equal(second.reading.kept_rows, np.arange(200))
 
+    def test_points_know_their_rows_after_a_split(self):
+        table, _ = self.tables()
+        table.loc[[3, 7], "age"] = None
+        with pytest.warns(UserWarning, match="Dropped 2"):
+            data = GroupedData.from_frame(table, label="wage", group="sex")
+        for part in data.split(0.3, seed=1):
+            rows = table.iloc[part.reading.kept_rows]
+            np.testing.assert_array_equal(part.x[:, 0], rows["age"].to_numpy(np.float32))
+            assert [part.groups[code] for code in part.codes] == rows["sex"].tolist()
+
     def test_unknown_words_are_zeros_and_said(self):
         test, train = self.tables()
         names = {"label": "wage", "group": "sex"}

@@ -1,6 +1,6 @@
 """What the search and the judgement promise, on draws whose seeds were fixed before they were run."""
 
-import importlib.util
+import importlib
 import sys
 from pathlib import Path
 
@@ -12,19 +12,20 @@ from discovered_runs import made_run, margins, people
 from tiltmeter.data.public.presence import data_folder
 from tiltmeter.discover.curves import learning_curves
 
-SCRIPT = Path(__file__).parents[2] / "benchmarks" / "_discover_slices.py"
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 #: Draws of this file; those of the script are its own.
 SEED = 3401
 DRAWS = 20
 
 
+def script(name):
+    sys.path.insert(0, str(BENCHMARKS))
+    return importlib.import_module(name)
+
+
 @pytest.fixture(scope="module")
 def slices():
-    spec = importlib.util.spec_from_file_location("discover_slices", SCRIPT)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+    return script("_discover_slices")
 
 
 def needs(name):
@@ -85,17 +86,18 @@ def test_slices_with_label_noise_are_found(slices):
 
 @pytest.mark.slow
 @pytest.mark.timeout(1800)
-def test_an_easy_subclass_of_pictures_is_never_worse(slices):
+def test_an_easy_subclass_of_pictures_is_never_worse():
     """A negative control: inverted pictures of one class are learned easily."""
     needs("fashion-mnist")
     torch = pytest.importorskip("torch")
+    pictures = script("_discover_pictures")
     for draw in range(DRAWS):
-        x, y, some = slices.changed_pictures("inverted", np.random.default_rng([SEED, 5, draw]))
-        first, rest = slice(slices.IMAGES_TRAINED), slice(slices.IMAGES_TRAINED, None)
+        x, y, some = pictures.changed_pictures("inverted", np.random.default_rng([SEED, 5, draw]))
+        first, rest = slice(pictures.IMAGES_TRAINED), slice(pictures.IMAGES_TRAINED, None)
         torch.manual_seed(draw)
-        parts = [slices.all_together(x[part], y[part]) for part in (first, rest)]
+        parts = [pictures.all_together(x[part], y[part]) for part in (first, rest)]
         run = tm.train(
-            slices.network(x.shape[1], 10, (128, 64)), *parts, slices.recipe(1000), seed=draw, watch=slices.WATCH
+            pictures.network(x.shape[1], 10, (128, 64)), *parts, pictures.recipe(1000), seed=draw, watch=pictures.WATCH
         )
         discovery = tm.discover(run, features={"input": x[rest]}, seed=draw)
         for group in discovery.clear:

@@ -73,7 +73,7 @@ def test_a_lesson_in_the_browser_from_a_disk(explorer, open_page, tmp_path):
     page.get_by_label("no", exact=True).check()
     page.get_by_role("button", name="Reveal").click()
     page.wait_for_selector("#chart-loss svg .mark-line path", state="attached")
-    assert page.locator("#why").inner_text().startswith("Right. + leads throughout")
+    assert page.locator("#why").inner_text().startswith("Right. Group + has the lower loss throughout")
     page.get_by_role("link", name="Next").click()
     page.wait_for_function("() => document.body.textContent.includes('Question 2 of 3')")
     page.get_by_label("+", exact=True).check()

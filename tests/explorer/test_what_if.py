@@ -136,13 +136,22 @@ def test_a_file_is_forecast_bent_and_trained(folder, tmp_path):
     assert run["loss"].coords["time"].values[-1] == 40
 
 
-def test_a_saved_promise_is_told(tmp_path):
+@pytest.mark.parametrize(
+    ("promise", "trust"),
+    [
+        ({"from": 2.0, "sentence": "Rehearsed 3 times"}, "Trust is fair: promised from step 2 on"),
+        ({"from": 0.0, "sentence": "Rehearsed 3 times", "reliable_until": 4e3}, "Reliable up to step 4,000"),
+        (None, "Trust is low: nothing is promised"),
+    ],
+)
+def test_a_saved_promise_is_told(tmp_path, promise, trust):
     loss = tm.predict(*tm.problem.cases.centred_crossing())["loss"]
-    promise = {"from": 2.0, "sentence": "Rehearsed 3 times"}
     origin = tm.record.Origin("forecast", settings={"promise": promise})
     tm.save(tm.Trajectory({"loss": loss}, "step", origin), tmp_path / "ahead")
     told = saved_forecast(str(tmp_path), "run/ahead")
-    assert (told["promised_since"], told["promise_text"]) == (2.0, "Rehearsed 3 times.")
+    if promise is not None:
+        assert (told["promised_since"] or 0.0, told["promise_text"]) == (promise["from"], "Rehearsed 3 times.")
+    assert told["trust"]["text"] == trust
 
 
 def test_what_reads_needs_no_leave(explorer):

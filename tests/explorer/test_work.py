@@ -100,6 +100,9 @@ def test_forecast_and_verdicts_in_the_browser(explorer, open_page):
     before = page.locator("#chart-forecast svg .mark-line path").first.get_attribute("d")
     page.wait_for_function("() => document.querySelector('#promise').textContent.length > 20")
     assert page.locator("#forecast-key").inner_text().split() == ["turned", "upright"]
+    assert page.locator("#trust summary").inner_text() == "Trust is low: nothing is promised"
+    assert not page.locator("#promise").is_visible()
+    page.locator("#trust summary").click()
     assert page.locator("#promise").inner_text() == "The linearised network, which promises nothing."
     assert page.locator("#why").inner_text().startswith("A sketch, not a promise: ")
     slider = page.get_by_role("slider", name="Loss weight of turned")

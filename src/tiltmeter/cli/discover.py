@@ -32,7 +32,7 @@ def discover(
     run
         The run directory; its probe should have kept the held-out points.
     table
-        A .csv, .parquet or .feather file with one row for every held-out point, in the same order.
+        A .csv, .parquet or .feather file: the table that was trained on, or one row for every held-out point, in order.
     without
         A column that is left out, as the label; may be repeated.
     level

@@ -49,13 +49,17 @@ class TableReading(NotebookText):
     columns: tuple[str, ...] = field(default=(), repr=False)
     #: The medians that fill in missing numbers, of the columns where some are; a table read like this one has the same.
     medians: Mapping[str, float] = field(default_factory=dict, repr=False)
-    #: Which rows of the table were kept, by number; a later split does not change this. None: not known.
+    #: Which row of the table every point is, by number. None: not known.
     kept_rows: np.ndarray | None = field(default=None, repr=False, compare=False)
 
     @property
     def dropped_rows(self) -> int:
         """How many rows were dropped, over all groups."""
         return sum(self.dropped.values())
+
+    def of_points(self, places: np.ndarray) -> TableReading:
+        """The same account for some of the points."""
+        return self if self.kept_rows is None else replace(self, kept_rows=self.kept_rows[places])
 
     def dropping(self) -> str:
         """One sentence about the dropped rows, group by group."""

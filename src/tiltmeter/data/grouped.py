@@ -143,7 +143,7 @@ class GroupedData:
         `like` reads the table as another one was read: `from_frame(test, ..., like=train)` has the columns of `train`
         in its order, codes labels alike, and fills in the medians of `train`. Words that `train` does not have become
         zeros in all columns of their feature, with a warning. `data.reading.columns` names the columns of `x`, and
-        `data.reading.kept_rows` says which rows of the table were kept.
+        `data.reading.kept_rows` says which row of the table every point is, after a split too.
         """
         from tiltmeter.data.from_frame import from_frame
 
@@ -301,7 +301,8 @@ class GroupedData:
         part = object.__new__(GroupedData)
         weights = None if self.weights is None else self.weights[chosen]
         points = self.x.take(chosen) if isinstance(self.x, Streamed) else self.x[chosen]
-        part._set(points, self.y[chosen], self.codes[chosen], self.groups, weights, self.reading, self.question)
+        reading = None if self.reading is None else self.reading.of_points(chosen)
+        part._set(points, self.y[chosen], self.codes[chosen], self.groups, weights, reading, self.question)
         return part
 
     @overload

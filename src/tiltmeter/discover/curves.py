@@ -74,6 +74,16 @@ class LearningCurves:
             return None
         return np.asarray(rates[0].values[-1])
 
+    @property
+    def whole_table(self) -> tuple[int, np.ndarray] | None:
+        """How many rows the table has that the points were read from, and the row of every point; None: not known."""
+        reading, rows = _held_out(self.run.origin).get("reading"), self.run.points.get("row")
+        if not isinstance(reading, Mapping) or rows is None:
+            return None
+        values = rows.isel(time=0).transpose("point", ...).values.reshape(self.points, -1)
+        same = (values == values[:, :1]).all()
+        return (int(reading["rows"]), values[:, 0]) if same else None
+
     def repeated_numbers(self, places: np.ndarray) -> dict[str, np.ndarray]:
         """Numbers of these points that no column of a table should repeat: losses, and scores of two labels."""
         last = self.loss[:, -1][:, places].mean(0)
@@ -276,6 +286,28 @@ def _promised(again: Trajectory, rules: int) -> Trajectory:
     return with_promise(again, promise, int(steps), str(before["method"]), copies)
 
 
+def columns_of_points(columns: Columns, curves: LearningCurves) -> tuple[dict[str, np.ndarray], bool]:
+    """The columns with one row for every held-out point, and whether they were those of the table trained on."""
+    rows = len(next(iter(columns.values()))) if columns else 0
+    if rows == curves.points:
+        return dict(columns), False
+    whole = curves.whole_table
+    if whole is None or rows != whole[0]:
+        other = "" if whole is None else f", or the {whole[0]:,} rows of the table that they were read from"
+        raise ValueError(
+            f"`table` should have one row for every held-out point of the run, {curves.points:,}{other}. "
+            f"Found {rows:,}."
+        )
+    return {name: values[whole[1]] for name, values in columns.items()}, True
+
+
+def tells_label(columns: Columns, labels: np.ndarray | None) -> tuple[str, ...]:
+    """The columns that say the label."""
+    if labels is None:
+        return ()
+    return tuple(name for name, values in columns.items() if values.dtype.kind != "M" and _tells_label(values, labels))
+
+
 def refuse_answers(
     columns: Columns, labels: np.ndarray | None, decisions: np.ndarray | None, curves: Mapping[str, np.ndarray]
 ) -> None:
@@ -283,14 +315,13 @@ def refuse_answers(
 
     `curves` holds numbers for every row that a column should not repeat: losses and probabilities, by what they are.
     """
+    for name in tells_label(columns, labels):
+        raise ValueError(
+            f"`table` should hold what is known besides the label. Found the label in column {name!r}: leave it out."
+        )
     for name, values in columns.items():
         if values.dtype.kind == "M":
             continue
-        if labels is not None and _tells_label(values, labels):
-            raise ValueError(
-                "`table` should hold what is known besides the label. Found the label in column "
-                f"{name!r}: leave it out."
-            )
         if decisions is not None and _same_division(values, decisions):
             raise ValueError(
                 "`table` should hold what is known besides the model. Found its decisions in column "

@@ -19,7 +19,15 @@ from tiltmeter.discover.clusters import (
     nearest_points,
     words_of_labels,
 )
-from tiltmeter.discover.curves import LearningCurves, halves, learning_curves, refuse_answers, regrouped
+from tiltmeter.discover.curves import (
+    LearningCurves,
+    columns_of_points,
+    halves,
+    learning_curves,
+    refuse_answers,
+    regrouped,
+    tells_label,
+)
 from tiltmeter.discover.discovery import Discovery
 from tiltmeter.discover.group import (
     VERDICTS,
@@ -86,7 +94,8 @@ def discover(
     end it has clearly caught up.
 
     `run` should have kept its points, as a `Probe` does. `table` has one row for every held-out point, in the same
-    order, of columns that people know: pandas, polars, Arrow, a dict of arrays or a file. Without a table, `features`
+    order, of columns that people know: pandas, polars, Arrow, a dict of arrays or a file. It may also be the whole
+    table that `GroupedData.from_frame` read and `split` divided: the run knows its rows. Without a table, `features`
     has an array for each layer, and groups are clusters within labels. With both, the table describes the clusters.
 
     A part of the points, the share `judge`, is set aside. The others find rules of up to `depth` conditions that hold
@@ -173,16 +182,15 @@ def _offered(
     columns: dict[str, np.ndarray] = {}
     named: Candidates | None = None
     if table is not None:
-        columns = columns_of(table)
-        rows = len(next(iter(columns.values()))) if columns else 0
-        if rows != curves.points:
-            raise ValueError(
-                f"`table` should have one row for every held-out point of the run, {curves.points:,}. Found {rows:,}."
-            )
+        columns, trained_on = columns_of_points(columns_of(table), curves)
         here = {name: values[searched] for name, values in columns.items()}
         labels, decisions = (None if part is None else part[searched] for part in (curves.labels, curves.decisions))
+        # The table that was trained on holds the label, of course; in any other it is a mistake.
+        answers = tells_label(here, labels) if trained_on else ()
+        columns, here = ({name: part[name] for name in part if name not in answers} for part in (columns, here))
         refuse_answers(here, labels, decisions, curves.repeated_numbers(searched))
         named = candidates(here, RARE if least is None else least)
+        named = replace(named, left_out={**dict.fromkeys(answers, "the label"), **named.left_out})
     if features is None:
         assert named is not None
         return columns, named, {}, None

@@ -9,6 +9,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from tiltmeter.explorer.answers import answered, refused, sent, state_of
+from tiltmeter.explorer.run_routes import MOST_RUNS
 from tiltmeter.explorer.state import KINDS
 from tiltmeter.explorer.what_if_routes import checked_bend, own_settings
 
@@ -50,6 +51,9 @@ async def jobs(request: Request) -> Response:
         own = own_settings(state.settings)
         if kind == "run quick":
             settings, own = {"name": str(settings["name"])}, {"root": own["root"]}
+        elif kind == "find groups":
+            lists = {name: [str(one) for one in settings[name][:MOST_RUNS]] for name in ("runs", "without")}
+            settings, own = {**lists, "table": str(settings["table"])}, {"root": own["root"]}
         elif kind in KINDS:
             settings = {"source": str(settings["source"]), "bend": checked_bend(settings)}
         return JSONResponse(state.jobs.start(kind, settings, own).to_json())

@@ -14,6 +14,7 @@ from tiltmeter.leaders.leaders import asked_of
 from tiltmeter.names import better_of
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory
+from tiltmeter.record.directory.point_records import POINTS
 from tiltmeter.record.directory.store import Following
 from tiltmeter.shown_text import visible
 
@@ -121,6 +122,7 @@ def _one(root: Path, run: Path, curve: str, known: Any) -> dict[str, Any]:
         "clock": trajectory.clock,
         "source": visible(trajectory.origin.source),
         "alike": alike(trajectory.origin),
+        "points": (run / POINTS).is_dir(),
         "curves": [visible(name) for name in names],
         "curve": None if chosen is None else visible(chosen),
     }

@@ -82,7 +82,7 @@ FRESH = 0.3
 #: Jobs that may wait or run at once, and finished ones that are remembered.
 MOST, REMEMBERED = 8, 50
 #: What the page may start, and whether it writes to the folder.
-KINDS = {"train": True, "run quick": True, "best weights": False, "compare interventions": False}
+KINDS = {"train": True, "run quick": True, "best weights": False, "compare interventions": False, "find groups": False}
 
 
 @dataclass

@@ -49,7 +49,7 @@ def table_columns(
     root: str, table: str, label: str | None = None, positive: str | None = None, group: str | None = None
 ) -> dict[str, Any]:
     """What the table is probably about, and what else could be chosen."""
-    path = _table(root, table)
+    path = table_path(root, table)
     frame = any_frame(path)
     task = table_task(frame, label, positive, group)
     return {
@@ -76,7 +76,7 @@ def table_written(
     kind: Literal["benefit", "burden"] | None = None,
 ) -> dict[str, str]:
     """Write the training file of the table beside it; the name under which the forecast page finds it."""
-    place, path = Path(root).resolve(), _table(root, table)
+    place, path = Path(root).resolve(), table_path(root, table)
     frame = any_frame(path)
     if kind not in (None, "benefit", "burden"):
         raise ValueError("`kind` should be benefit or burden.")
@@ -98,7 +98,8 @@ def _sizes(frame: Any, task: TableTask) -> list[dict[str, Any]]:
     return found
 
 
-def _table(root: str, table: str) -> Path:
+def table_path(root: str, table: str) -> Path:
+    """The file of a table, by its name in addresses."""
     path = _tables(Path(root).resolve()).get(table)
     if path is None:
         raise ValueError("This table is no longer there.")

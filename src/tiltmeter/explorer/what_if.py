@@ -87,8 +87,27 @@ def forecast_told(ahead: Trajectory, curve: str) -> dict[str, Any]:
         "clock": ahead.clock,
         "sentence": visible(sentence),
         "promised_since": None if since is None or since == float("inf") else since,
+        "trust": trust_in(ahead),
         "promise_text": visible(f"{promise or NO_PROMISE}."),
     }
+
+
+def trust_in(ahead: Trajectory) -> dict[str, str]:
+    """How far a forecast is to be trusted: reliable if it promises all evaluations, fair if some of them, else low.
+
+    >>> from tiltmeter.record.origin import Origin
+    >>> settings = {"promise": {"from": 0.0, "reliable_until": 2000.0, "sentence": "Rehearsed 5 times"}}
+    >>> trust_in(Trajectory({}, "step", Origin("forecast", settings=settings)))
+    {'level': 'reliable', 'text': 'Reliable up to step 2,000'}
+    """
+    promise: Any = ahead.origin.settings.get("promise")
+    if not isinstance(promise, Mapping):
+        return {"level": "low", "text": "Trust is low: nothing is promised"}
+    since, last = float(promise["from"]), promise.get("reliable_until")
+    until = "" if last is None else f" up to {ahead.clock} {last:,.0f}"
+    if since > 0:
+        return {"level": "fair", "text": f"Trust is fair: promised from {ahead.clock} {since:,.0f} on{until}"}
+    return {"level": "reliable", "text": f"Reliable{until}"}
 
 
 def best_weights_found(

@@ -30,6 +30,7 @@ JOBS = {
     "saved forecast": "tiltmeter.explorer.what_if:saved_forecast",
     "best weights": "tiltmeter.explorer.what_if:best_weights_found",
     "compare interventions": "tiltmeter.explorer.what_if:interventions_compared",
+    "find groups": "tiltmeter.explorer.found_groups:groups_found",
     "train": "tiltmeter.explorer.what_if:train_bent",
     "studies": "tiltmeter.explorer.study_answers:study_rows",
     "study": "tiltmeter.explorer.study_answers:study_answers",

@@ -47,7 +47,8 @@ class PointKeeper:
     known point by point, because they cannot be tested. `runs` names the dimensions of several runs that are looked at
     together; their values come one run after another. The look at step `end` is always kept. The last evaluation
     also keeps the `probability` of the positive label or, for several classes, the `confidence` of the decision, for
-    the calibration of the trained model. With `entropy`, that of the prediction is kept too, for several classes.
+    the calibration of the trained model. With `entropy`, that of the prediction is kept too, for several classes. The
+    first evaluation keeps the `row` of every point in the table that it was read from.
     """
 
     def __init__(
@@ -70,10 +71,12 @@ class PointKeeper:
             return {}
         self.last = step
         labels = {} if self._told else self._labels(snapshot)
-        self._told = True  # the first evaluation records which points these are
         dims = ("point", *self._runs)
         kept = point_values(snapshot, self._entropy)
         found = {name: self._array(name, self._shaped(v), labels) for name, v in kept.items()}
+        if not self._told and self._data.reading is not None and self._data.reading.kept_rows is not None:
+            found["row"] = xr.DataArray(self._data.reading.kept_rows.astype(np.int64), dims="point")
+        self._told = True  # the first evaluation records which points these are
         if last or step == self._end:
             told = self._labels(snapshot)  # a first evaluation of their own
             for name, values in final_values(snapshot).items():

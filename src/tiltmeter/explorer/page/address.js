@@ -4,7 +4,9 @@ export function readAddress() {
   return { page, query: new URLSearchParams(query) };
 }
 
-export function writeAddress(page, query) {
+// With `push`, Back returns to the state before: for what was chosen, not for what is being moved.
+export function writeAddress(page, query, push = false) {
   const text = [...query].map(([name, value]) => `${name}=${encodeURIComponent(value).replaceAll("%2C", ",").replaceAll("%2F", "/")}`).join("&");
-  history.replaceState(null, "", `#${page}${text ? `?${text}` : ""}`);
+  const address = `#${page}${text ? `?${text}` : ""}`;
+  if (address !== location.hash) history[push ? "pushState" : "replaceState"](null, "", address);
 }

@@ -33,7 +33,7 @@ export function bendControls(found, query, { onmove, onrest }) {
     law.value = state.law;
   }
 
-  const law = make("select", { id: "law", onchange: () => { state.law = law.value; onrest(); } }, make("option", { value: "" }, "none"), ...found.laws.map((name) => make("option", { value: name, disabled: found.refused_interventions.includes(name) }, name)));
+  const law = make("select", { id: "intervention", onchange: () => { state.law = law.value; onrest(); } }, make("option", { value: "" }, "none"), ...found.laws.map((name) => make("option", { value: name, disabled: found.refused_interventions.includes(name) }, name)));
   const groups = found.groups.slice(0, MOST_SHOWN);
   const parts = [make("fieldset", {}, make("legend", {}, "Training"),
     first.lr === null ? make("p", { class: "small" }, "The learning rate follows a schedule.") : add("lr", "Learning rate", scaleOf(first.lr / 20, first.lr * 20, true), () => state.lr, (value) => { state.lr = value; }),
@@ -45,8 +45,8 @@ export function bendControls(found, query, { onmove, onrest }) {
   const shared = found.groups.length === 2 ? groups.slice(0, 1) : groups;
   parts.push(make("fieldset", {}, make("legend", {}, "How often each group is drawn"),
     ...shared.map((group, i) => add(`share-${i}`, `Share of ${group}`, scaleOf(0.01, 0.99, false), () => state.shares[i], (value) => setShare(i, value)))));
-  if (found.laws.length > 0) parts.push(make("fieldset", {}, make("legend", {}, "Intervention"), make("label", { for: "law", class: "small" }, "by "), law,
-    found.refused_interventions.length > 0 ? make("p", { class: "small", id: "refused-laws" }, `Not from a saved Tangent, since they need the network or its data: ${found.refused_interventions.join(", ")}.`) : ""));
+  if (found.laws.length > 0) parts.push(make("fieldset", {}, make("legend", {}, "Intervention"), make("label", { for: "intervention", class: "small" }, "by "), law,
+    found.refused_interventions.length > 0 ? make("p", { class: "small", id: "refused-interventions" }, `Not from a saved Tangent, since they need the network or its data: ${found.refused_interventions.join(", ")}.`) : ""));
 
   // The other groups keep their proportions to each other.
   function setShare(place, value) {

@@ -7,6 +7,7 @@ import { forecastChart, forecastData } from "./forecast_chart.js";
 import { interventionTable } from "./intervention_table.js";
 import { JobLine } from "./job_line.js";
 import { ask, wasReplaced } from "./server_calls.js";
+import { trustMeter } from "./trust_meter.js";
 
 const DIGITS = "digits";
 
@@ -19,21 +20,23 @@ export function forecastPage(main, query, start) {
   let plain = null;
   let trained = null;
   let busy = false;
+  let push = false;
   let wanted = null;
   let controls = null;
-  const job = new JobLine();
+  const job = new JobLine(() => form.querySelectorAll(".starts-job"));
   const why = make("p", { class: "why", role: "status", "aria-live": "polite", id: "why" }, "The first forecast takes some seconds …");
   const about = make("p", { class: "lead", id: "about" });
   const place = make("div", { class: "chart tall", id: "chart-forecast" });
   const key = make("div", { id: "forecast-key", class: "key" });
-  const trust = make("p", { class: "small", id: "promise" });
+  const promise = make("p", { class: "small", id: "promise" });
   const band = make("p", { class: "small", id: "band" });
+  const trust = trustMeter(promise, band);
   const drawn = make("p", { class: "small", id: "drawn" });
   const compared = make("div", { id: "compared" });
   const form = make("form", { class: "panel", "aria-label": "What if", onsubmit: (event) => event.preventDefault() });
-  const sourceChoice = make("select", { id: "source", onchange: () => { source = sourceChoice.value; curve = ""; begin(new URLSearchParams()); } });
-  const curveChoice = make("select", { id: "forecast-curve", onchange: () => { curve = curveChoice.value; plain = null; want(true); showRun(); } });
-  const overChoice = make("select", { id: "over", onchange: () => { over = overChoice.value; trained = null; showRun(); keepAddress(); } });
+  const sourceChoice = make("select", { id: "source", onchange: () => { source = sourceChoice.value; curve = ""; push = true; begin(new URLSearchParams()); } });
+  const curveChoice = make("select", { id: "forecast-curve", onchange: () => { curve = curveChoice.value; push = true; plain = null; want(true); showRun(); } });
+  const overChoice = make("select", { id: "over", onchange: () => { over = overChoice.value; push = true; trained = null; showRun(); keepAddress(); } });
   const chart = forecastChart(place, () => ({ groups: told?.groups ?? [], clock: told?.clock ?? "step", curve: told?.curve ?? curve, hasBand: Boolean(told?.band) }));
   const saved = () => source.startsWith("run/");
 
@@ -41,7 +44,8 @@ export function forecastPage(main, query, start) {
     told = plain = trained = null;
     controls = null;
     compared.replaceChildren();
-    trust.textContent = "";
+    trust.show(null);
+    promise.textContent = "";
     why.textContent = "The first forecast takes some seconds …";
     why.classList.remove("refused");
     about.textContent = "";
@@ -65,7 +69,7 @@ export function forecastPage(main, query, start) {
   // `noTraining` says why this source cannot be trained; it is empty where it can.
   function buttons(noTraining) {
     const reason = noTraining || (start.allow_runs ? "" : "Start the explorer with --allow-runs.");
-    const act = (text, title, disabled, work) => make("button", { type: "button", title, disabled, onclick: () => attempt(work) }, text);
+    const act = (text, title, disabled, work) => make("button", { type: "button", class: "starts-job", title, disabled, onclick: () => attempt(work) }, text);
     return make("div", {}, make("div", { class: "row" },
       act("Best weights", "The loss weights that are forecast to be best for the worst group", false, bestWeights),
       act("Compare interventions", "Forecast every intervention of the menu", false, compareAll),
@@ -85,7 +89,8 @@ export function forecastPage(main, query, start) {
     if (source !== DIGITS) address.set("source", source);
     if (curve) address.set("curve", curve);
     if (over) address.set("over", over);
-    writeAddress("forecast", address);
+    writeAddress("forecast", address, push);
+    push = false;
   }
 
   // One question at a time; of those that come meanwhile only the last is asked.
@@ -100,7 +105,7 @@ export function forecastPage(main, query, start) {
         const answer = await ask("/api/forecast", { source, curve, ...(controls?.settings() ?? {}), full: asked.full ? "yes" : "no" });
         if (!open) return;
         if (answer.waits) {
-          trust.textContent = answer.waits;
+          trust.show({ level: "", text: answer.waits });
           continue;
         }
         told = answer;
@@ -108,7 +113,8 @@ export function forecastPage(main, query, start) {
         curve = told.curve;
         why.replaceChildren(...claimFirst(told.sentence));
         why.classList.remove("refused");
-        trust.textContent = told.promise_text ?? "";
+        trust.show(told.trust);
+        promise.textContent = told.promise_text ?? "";
         band.textContent = told.band ? `Band: ${told.band.text}.` : "";
         names(curveChoice, told.curves, told.curve);
         draw();
@@ -243,7 +249,7 @@ export function forecastPage(main, query, start) {
     make("div", { class: "columns" }, form,
       make("div", { class: "shown" }, why, make("div", { class: "panel" },
         make("div", { class: "row" }, labelled("curve", curveChoice), labelled("compare with", overChoice)),
-        key, place, trust, band, drawn, job.element, compared)),
+        key, place, trust.element, drawn, job.element, compared)),
       make("div", { class: "more" }, glossary())));
   listSources();
   begin(query);

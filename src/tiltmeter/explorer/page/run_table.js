@@ -67,10 +67,12 @@ export class RunTable {
     const id = `choose-${row.run}`;
     const box = make("input", { type: "checkbox", id, onchange: () => this.onchoice(row.run, box.checked, true) });
     box.checked = this.chosen.has(row.run);
-    const name = make("a", { href: "#", id: `open-${row.run}`, onclick: (event) => { event.preventDefault(); this.onchoice(row.run, true, false); } }, ...breakable(row.name));
     const choose = (event) => {
-      if (!event.target.closest("a, input, label")) this.onchoice(row.run, !(add(event) && box.checked), add(event));
+      if (event.target.closest("input, label")) return;
+      event.preventDefault();
+      this.onchoice(row.run, !(add(event) && box.checked), add(event));
     };
+    const name = make("a", { href: "#", id: `open-${row.run}` }, ...breakable(row.name));
     return make("tr", { onclick: choose, "aria-selected": String(this.chosen.has(row.run)), "data-run": row.run },
       make("td", {}, box, make("label", { for: id, class: "unseen" }, `show ${row.name}`)),
       make("td", {}, name), make("td", { class: `state state-${row.state}` }, row.state),

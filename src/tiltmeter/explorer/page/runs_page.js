@@ -1,6 +1,7 @@
 // The runs page: a table of the folder, and the curves of the chosen runs while they are written.
 import { writeAddress } from "./address.js";
 import { claimFirst, glossary, make, term } from "./elements.js";
+import { GroupFinder } from "./find_groups.js";
 import { aheadOf, GapCharts, linesOf, meanOf, runChart } from "./run_charts.js";
 import { RunTable } from "./run_table.js";
 import { ask, wasReplaced } from "./server_calls.js";
@@ -40,12 +41,12 @@ export function runsPage(main, query, start) {
   const ahead = make("p", { class: "small", role: "status", id: "ahead" });
   const curvePlace = make("div", { class: "chart tall", id: "chart-runs" });
   const gapPlace = make("div", { class: "charts", id: "chart-gap" });
-  const choice = make("select", { id: "curve", onchange: () => { curve = choice.value; change(); } });
-  const follow = make("input", { type: "checkbox", id: "follow", onchange: () => { followLatest(); change(); } });
+  const choice = make("select", { id: "curve", onchange: () => { curve = choice.value; change(true); } });
+  const follow = make("input", { type: "checkbox", id: "follow", onchange: () => { followLatest(); change(true); } });
   follow.checked = query.get("follow") === "latest";
-  const together = make("input", { type: "checkbox", id: "together", onchange: () => change() });
+  const together = make("input", { type: "checkbox", id: "together", onchange: () => change(true) });
   together.checked = query.get("seeds") !== "apart";
-  const scale = make("button", { type: "button", "aria-pressed": String(log), onclick: () => { log = !log; scale.setAttribute("aria-pressed", String(log)); change(); } }, "log time");
+  const scale = make("button", { type: "button", "aria-pressed": String(log), onclick: () => { log = !log; scale.setAttribute("aria-pressed", String(log)); change(true); } }, "log time");
   const seeds = make("button", { type: "button", onclick: () => addSeeds() }, "Add runs that differ by their seed");
   const report = make("a", { class: "button", target: "_blank", rel: "noopener", href: "/report" }, "Report");
   const marker = new StopMarker(() => drawChart());
@@ -54,6 +55,7 @@ export function runsPage(main, query, start) {
   const stopOf = make("span", { class: "small" });
   const pairs = make("div", { id: "pairs" });
   const compared = make("div", { id: "compared", class: "below" });
+  const finder = new GroupFinder(nameOf);
 
   const table = new RunTable({ chosen, onchoice: choose, onshown: () => restart() });
   const charts = { runs: runChart(curvePlace, described), gap: new GapCharts(gapPlace, described) };
@@ -75,7 +77,7 @@ export function runsPage(main, query, start) {
     else chosen.delete(run);
     follow.checked = false;
     table.draw();
-    change();
+    change(true);
   }
 
   async function addSeeds() {
@@ -83,7 +85,7 @@ export function runsPage(main, query, start) {
     if (!first) return;
     for (const run of await ask("/api/alike", { run: first })) chosen.add(run);
     table.draw();
-    change();
+    change(true);
   }
 
   function followLatest() {
@@ -96,13 +98,14 @@ export function runsPage(main, query, start) {
     change();
   }
 
-  function change() {
+  // What somebody chose can be gone back from.
+  function change(push = false) {
     const address = new URLSearchParams([...chosen].map((run) => ["run", run]));
     if (curve) address.set("curve", curve);
     if (!log) address.set("time", "linear");
     if (follow.checked) address.set("follow", "latest");
     if (!together.checked) address.set("seeds", "apart");
-    writeAddress("runs", address);
+    writeAddress("runs", address, push);
     for (const run of told.keys()) if (!chosen.has(run)) told.delete(run);
     report.href = `/report?${new URLSearchParams([...chosen].map((run) => ["run", run]))}`;
     for (const one of told.values()) one.version = "";
@@ -179,6 +182,8 @@ export function runsPage(main, query, start) {
   }
 
   function drawTexts(shown) {
+    const [first = []] = bundles(shown);
+    finder.offer(first.every(([, one]) => one.points && one.state !== "running") ? first.map(([run]) => run) : []);
     const refused = [...chosen].map((run) => [run, told.get(run)?.error]).filter(([, error]) => error);
     const evaluations = shown.map(([run, one]) => `${nameOf(run)}: ${one.evaluations} evaluations, ${one.state}${one.all_evaluations ? "" : `, ${one.times.length} drawn (every extreme and every crossing kept)`}`);
     status.textContent = [...evaluations, ...refused.map(([run, error]) => `${nameOf(run)}: ${error}`)].slice(0, 6).join(" · ");
@@ -316,11 +321,11 @@ export function runsPage(main, query, start) {
     make("p", { class: "lead" }, "Every run directory below the folder ", make("strong", {}, start.folder), ". A run that is being written is drawn while it grows. A leader is named only where it is clear, by ", term("band", "bands"), " that hold at all ", term("evaluation", "evaluations"), " together."),
     make("div", { class: "columns even" }, table.element,
       make("div", { class: "shown" }, why, parts[0],
-        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), pairs, gapPlace), parts[1], compared,
+        make("div", { class: "panel hidden" }, make("h2", {}, "The gap between groups, and what is known of it", gapOf), pairs, gapPlace), parts[1], finder.element, compared,
         glossary())));
   pollCurves();
   pollRows();
   pollSummaries();
   change();
-  return { leave: () => { open = false; restart(); } };
+  return { leave: () => { open = false; finder.job.open = false; restart(); } };
 }

@@ -33,22 +33,22 @@ export function studiesPage(main, query, start) {
       list.replaceChildren(rows.length === 0
         ? make("p", {}, `No study below the folder ${start.folder}. A study is a grid of runs: tiltmeter study mine.toml`)
         : make("ul", { class: "plain" }, ...rows.map((row) => make("li", {}, make("a", { href: "#", "aria-current": row.study === wanted.study ? "true" : null, onclick: (event) => { event.preventDefault(); choose(row.study); } }, row.name), make("p", { class: row.error ? "small refused" : "small" }, row.error ?? row.status)))));
-      if (!wanted.study && rows.length > 0) choose((rows.find((row) => !row.error) ?? rows[0]).study);
+      if (!wanted.study && rows.length > 0) choose((rows.find((row) => !row.error) ?? rows[0]).study, false);
     } catch (error) {
       if (!wasReplaced(error)) list.replaceChildren(make("p", { class: "refused" }, error.message));
     }
   }
 
-  function choose(study) {
+  function choose(study, push = true) {
     Object.assign(wanted, { study, across: "", up: "", response: "" });
     told = null;
-    load();
+    load(push);
     loadList();
   }
 
-  async function load() {
+  async function load(push = false) {
     if (!wanted.study) return;
-    writeAddress("studies", new URLSearchParams(Object.entries(wanted).filter(([, value]) => value)));
+    writeAddress("studies", new URLSearchParams(Object.entries(wanted).filter(([, value]) => value)), push);
     try {
       const answer = await ask("/api/study", wanted);
       if (!open) return;

@@ -20,11 +20,11 @@ export function verdictsPage(main, query, start) {
   let open = true;
   const wanted = { paper: query.get("paper") ?? "", state: query.get("state") ?? "all" };
   const unfolded = new Set();
-  const paper = make("select", { id: "paper", onchange: () => { wanted.paper = paper.value; draw(); } }, make("option", { value: "" }, "all papers"));
-  const state = make("select", { id: "state", onchange: () => { wanted.state = state.value; draw(); } }, ...STATES.map((one) => make("option", {}, one)));
+  const paper = make("select", { id: "paper", onchange: () => { wanted.paper = paper.value; draw(true); } }, make("option", { value: "" }, "all papers"));
+  const state = make("select", { id: "state", onchange: () => { wanted.state = state.value; draw(true); } }, ...STATES.map((one) => make("option", {}, one)));
   const list = make("div", { id: "verdicts" }, make("p", {}, "Loading …"));
   const count = make("p", { role: "status", class: "small" });
-  const job = new JobLine();
+  const job = new JobLine(() => list.querySelectorAll("button"));
   const hint = make("p", { class: "hidden", id: "none-run" }, "None of them has been run in this folder yet. ", start.allow_runs ? "Open one and press Run quick, or type " : "Run one, which takes some seconds: ", make("code", {}, `tiltmeter reproduce learning-rates --to ${start.folder}/reproduce`));
 
   function stateOf(one) {
@@ -33,12 +33,12 @@ export function verdictsPage(main, query, start) {
     return claims.some((claim) => claim.verdict === "contradicted") ? STATES[3] : STATES[2];
   }
 
-  function draw() {
+  function draw(push = false) {
     const found = all.filter((one) => (paper.value === "" || one.paper === paper.value) && (state.value === "all" || stateOf(one) === state.value));
     const address = new URLSearchParams();
     if (paper.value) address.set("paper", paper.value);
     if (state.value !== "all") address.set("state", state.value);
-    writeAddress("verdicts", address);
+    writeAddress("verdicts", address, push);
     count.textContent = `${found.length} of ${all.length} experiments`;
     hint.classList.toggle("hidden", all.some((one) => stateOf(one) !== STATES[1]));
     const ran = (one) => stateOf(one) !== STATES[1];
@@ -47,7 +47,7 @@ export function verdictsPage(main, query, start) {
 
   function entry(one) {
     const told = stateOf(one);
-    const run = start.allow_runs ? make("button", { type: "button", onclick: () => quick(one.name) }, "Run quick") : null;
+    const run = start.allow_runs ? make("button", { type: "button", disabled: job.busy, onclick: () => quick(one.name) }, "Run quick") : null;
     const details = make("details", { class: "panel", open: unfolded.has(one.name), ontoggle: () => (details.open ? unfolded.add(one.name) : unfolded.delete(one.name)) },
       make("summary", {}, make("strong", {}, one.name), `: ${one.title} `, make("span", { class: told === STATES[3] ? "verdict-no" : told === STATES[2] ? "verdict-yes" : "small" }, `(${told})`)),
       make("p", { class: "small" }, one.paper, one.needs.length > 0 ? ` Needs ${one.needs.join(", ")}.` : ""),
