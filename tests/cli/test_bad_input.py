@@ -78,8 +78,8 @@ PROBLEMS = {
     "at empty": (PROBLEM + "[times]\nat = []", "`times` should be a non-empty list of numbers."),
 }  # fmt: skip
 
-PREDICT = ("predict", "--rho", "0.8", "--lr", "0.1")
-SIMULATE = ("simulate", "--rho", "0.8", "--lr", "0.1")
+PREDICT = ("predict", "rho=0.8", "--lr", "0.1")
+SIMULATE = ("simulate", "rho=0.8", "--lr", "0.1")
 FLAGS = [
     ((*PREDICT, "--start-scale", "1e160"), "`scale` should lie between 0 and 1e150. Found scale = 1e+160."),
     ((*PREDICT, "--start-scale", "nan"), "`scale` should lie between 0 and 1e150."),

@@ -7,29 +7,13 @@ import pytest
 import tiltmeter as tm
 from tiltmeter.cli import main
 
-COMMAND = [
-    "predict",
-    "--classes",
-    "3",
-    "--rho",
-    "0.7",
-    "--variance",
-    "0.3",
-    "1.4",
-    "--overlap",
-    "0.5",
-    "--lr",
-    "0.1",
-    "--until",
-    "100",
-    "--evaluations",
-    "30",
-]
-BIAS = ["--class-bias", "-0.24", "-0.24", "0.3"]
+NUMBERS = "classes=3, rho=0.7, variance=(0.3, 1.4), overlap=0.5"
+BIASED = f"{NUMBERS}, class_bias=(-0.24, -0.24, 0.3)"
+MORE = ["--lr", "0.1", "--until", "100", "--evaluations", "30"]
 
 
 def test_words_first_then_the_kinds_of_crossings(capsys):
-    assert main([*COMMAND, *BIAS]) == 0
+    assert main(["predict", BIASED, *MORE]) == 0
     said = capsys.readouterr().out.splitlines()
     assert said[0] == "Group - has the lower loss throughout."
     assert said[2].startswith("Class 0 between groups: Group - has the lower class loss until t = ")
@@ -37,7 +21,7 @@ def test_words_first_then_the_kinds_of_crossings(capsys):
 
 
 def test_json_has_them_apart(capsys):
-    assert main([*COMMAND, *BIAS, "--json"]) == 0
+    assert main(["predict", BIASED, *MORE, "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["crossings"] == []
     assert [len(one["crossings"]) for one in found["same_class_crossings"]] == [1, 1, 0]
@@ -46,7 +30,7 @@ def test_json_has_them_apart(capsys):
 
 
 def test_runs_are_kept_and_shown(tmp_path, capsys):
-    assert main([*COMMAND, "--to", str(tmp_path / "run"), "--save", str(tmp_path / "loss.svg")]) == 0
+    assert main(["predict", NUMBERS, *MORE, "--to", str(tmp_path / "run"), "--save", str(tmp_path / "loss.svg")]) == 0
     assert (tmp_path / "loss.svg").exists()
     capsys.readouterr()
     assert main(["show", str(tmp_path / "run")]) == 0
@@ -56,29 +40,31 @@ def test_runs_are_kept_and_shown(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("extra", "said"),
     [
-        (["--swapped"], "--swapped needs --classes, as in --classes 3."),
-        (["--softmax"], "--softmax needs --classes, as in --classes 3."),
-        (["--classes", "1"], "at least 2. Found classes = 1"),
-        (["--classes", "3", "--thresholds", "0.1", "0.2"], "--thresholds is for two labels"),
-        (["--classes", "3", "--class-bias", "0.1"], "one number for each of the 3 classes"),
-        (["--classes", "3", "--samples", "2", "--flow"], "SGD on fresh examples only. Train on `samples` with `train`"),
-        (["--classes", "3", "--shift-overlap", "0.1", "0.2"], "with --classes there are: --rho, --shift"),
-        (["--classes", "3", "--momentum", "0.5"], "no exact solution with momentum"),
+        ("swapped=True", "`swapped` needs `classes`, as in classes=3."),
+        ("softmax=True", "`softmax` needs `classes`, as in classes=3."),
+        ("classes=1", "at least 2. Found classes = 1"),
+        ("classes=3, thresholds=(0.1, 0.2)", "`thresholds` is for two labels"),
+        ("classes=3, class_bias=(0.1,)", "one number for each of the 3 classes"),
+        ("classes=3 --samples 2 --flow", "SGD on fresh examples only. Train on `samples` with `train`"),
+        ("classes=3, shift_overlap=(0.1, 0.2)", "with `classes` there are: rho, shift"),
+        ("classes=3 --momentum 0.5", "no exact solution with momentum"),
     ],
 )
 def test_bad_input_is_one_sentence(extra, said, capsys):
-    assert main(["predict", "--rho", "0.7", "--lr", "0.1", *extra]) == 2
+    problem, *more = extra.split(" --")
+    flags = [word for part in more for word in f"--{part}".split()]
+    assert main(["predict", f"rho=0.7, {problem}", "--lr", "0.1", *flags]) == 2
     assert said in capsys.readouterr().err
 
 
 def test_without_a_learning_rate(capsys):
-    assert main(["predict", "--classes", "3"]) == 2
+    assert main(["predict", "classes=3"]) == 2
     assert "`lr` is missing" in capsys.readouterr().err
 
 
 def test_runs_are_simulated_and_compared_with_the_theory(run, tmp_path):
     code, out, _ = run(
-        "simulate", *COMMAND[1:-4], *BIAS, "--until", "8", "--evaluations", "6", "--d", "150", "--seeds", "6", "--against",
+        "simulate", BIASED, "--lr", "0.1", "--until", "8", "--evaluations", "6", "--d", "150", "--seeds", "6", "--against",
         "theory", "--to", str(tmp_path / "run"), "--save", str(tmp_path / "both.svg"),
     )  # fmt: skip
     assert code == 0
@@ -92,7 +78,7 @@ def test_runs_are_simulated_and_compared_with_the_theory(run, tmp_path):
 
 def test_simulated_accuracies_are_asked_for_by_name(run):
     code, out, _ = run(
-        "simulate", "--classes", "3", "--softmax", "--lr", "0.3", "--until", "2", "--evaluations", "3", "--d", "60",
+        "simulate", "classes=3, softmax=True", "--lr", "0.3", "--until", "2", "--evaluations", "3", "--d", "60",
         "--seeds", "3", "--curve", "error", "--json",
     )  # fmt: skip
     assert code == 0
@@ -137,9 +123,7 @@ def test_a_file_by_numbers_is_overridden_by_options(run, tmp_path):
     (tmp_path / "problem.toml").write_text(
         "[problem]\nclasses = 3\nrho = 0.7\nclass_bias = [0.2, 0.0, -0.2]\n[sgd]\nlr = 0.1\n[times]\nevaluations = 4\n"
     )
-    code, out, _ = run(
-        "predict", "--config", str(tmp_path / "problem.toml"), "--classes", "3", "--rho", "0.6", "--json"
-    )
+    code, out, _ = run("predict", "classes=3, rho=0.6", "--config", str(tmp_path / "problem.toml"), "--json")
     assert code == 0
     assert json.loads(out)["final"]["class_loss"]["dims"] == ["group", "class"]
 
@@ -148,8 +132,8 @@ def test_a_file_by_numbers_is_overridden_by_options(run, tmp_path):
     ("text", "said"),
     [
         ("classes = 1", "`classes` should be an integer of at least 2. Found classes = 1"),
-        ("similarity = 0.5", "--similarity needs --classes"),
-        ("classes = 3\nthresholds = [0.1, 0.2]", "--thresholds is for two labels"),
+        ("similarity = 0.5", "`similarity` needs `classes`"),
+        ("classes = 3\nthresholds = [0.1, 0.2]", "`thresholds` is for two labels"),
         ("classes = 3\nvariance = { a = 1.0 }", "`variance` should be two numbers beside `classes`"),
         ("classes = 3\nweight = { a = 1.0 }\ngram = [[1.0]]", "`classes` should list the classes beside `gram`"),
         ("weight = { a = 1.0 }\nteachers = { a = { x = [1], y = [2] } }", "also needs `variance`"),

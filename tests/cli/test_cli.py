@@ -13,7 +13,8 @@ from tiltmeter import load, predict, save
 from tiltmeter.cli import GROUPS, VERBS, make_app
 from tiltmeter.problem import cases
 
-CROSSING = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--lr", "0.1"]
+NUMBERS = "rho=0.8, variance=(0.5, 1.5), overlap=0.5"
+CROSSING = [NUMBERS, "--lr", "0.1"]
 SENTENCE = "Group - has the lower loss until t = 5.643 (larger variance), then group + (more data)."
 
 
@@ -48,29 +49,16 @@ class TestPredict:
         ("suffix", "magic"), [("png", b"\x89PNG"), ("svg", b"<svg"), ("pdf", b"%PDF"), ("html", b"<!DOCTYPE html>")]
     )
     def test_pictures(self, run, tmp_path, suffix, magic):
-        assert run("predict", "--case", "three-phases", "--save", f"a.{suffix}")[0] == 0
+        assert run("predict", "three-phases", "--save", f"a.{suffix}")[0] == 0
         assert (tmp_path / f"a.{suffix}").read_bytes().lstrip().startswith(magic)
 
     def test_a_named_case_with_another_learning_rate(self, run):
-        found = json.loads(run("predict", "--case", "three-phases", "--lr", "0.1", "--json")[1])
+        found = json.loads(run("predict", "three-phases", "--lr", "0.1", "--json")[1])
         assert [round(c["time"], 2) for c in found["crossings"]] == [1.74]
 
     def test_thresholds_and_negative_numbers(self, run):
-        options = [
-            "--thresholds",
-            "0.471",
-            "-0.188",
-            "--rho",
-            "0.7",
-            "--shift",
-            "4",
-            "--variance",
-            "0.1",
-            "1",
-            "--overlap",
-            "0.9",
-        ]
-        found = json.loads(run("predict", *options, "--lr", "0.5", "--json")[1])
+        problem = "thresholds=(0.471, -0.188), rho=0.7, shift=4, variance=(0.1, 1), overlap=0.9"
+        found = json.loads(run("predict", problem, "--lr", "0.5", "--json")[1])
         assert [round(c["time"], 2) for c in found["crossings"]] == [1.13, 11.88]
 
     def test_all_sgd_options(self, run):
@@ -84,25 +72,27 @@ class TestPredict:
         )
         from_file = json.loads(run("predict", "--config", "p.toml", "--json")[1])
         assert [round(c["time"], 2) for c in from_file["crossings"]] == [21.55]
-        overridden = json.loads(run("predict", "--config", "p.toml", "--overlap", "0.5", "--json")[1])
+        overridden = json.loads(run("predict", "overlap=0.5", "--config", "p.toml", "--json")[1])
         assert [round(c["time"], 3) for c in overridden["crossings"]] == [5.643]
 
 
 BAD = [
     ([], 0, ""),
-    (["predict"], 2, "No problem given: pass --rho, --variance, ..., a --case, or a --config file."),
-    (["predict", "--rho", "0.8"], 2, "`lr` is missing: pass --lr, as in --lr 0.1."),
-    (["predict", "--rho", "1.2", "--lr", "0.1"], 2, "`rho` should lie strictly between 0 and 1. Found rho = 1.2."),
-    (["predict", "--rho", "x", "--lr", "0.1"], 2, 'Invalid value for --rho: unable to convert "x" into float.'),
+    (["predict"], 2, 'No problem given: pass one, as "rho=0.8, variance=(0.5, 1.5)", a case such as centred-crossing'),
+    (["predict", "rho=0.8"], 2, "`lr` is missing: pass --lr, as in --lr 0.1."),
+    (["predict", "rho=1.2", "--lr", "0.1"], 2, "`rho` should lie strictly between 0 and 1. Found rho = 1.2."),
+    (["predict", "rho='x'", "--lr", "0.1"], 2, "The problem: `rho` should be a number. Found rho = 'x'."),
+    (["predict", "rho=x", "--lr", "0.1"], 2, "A problem should be written as \"rho=0.8, variance=(0.5, 1.5), overlap=0.5\". Found 'rho=x'."),
+    (["predict", "rh=0.8", "--lr", "0.1"], 2, "The problem: unknown key 'rh'."),
     (["predict", *CROSSING[:-1], "9"], 2, "below the stability limit"),
     (["predict", *CROSSING, "--momentum", "0.9"], 2, "no exact solution with momentum. Use `simulate`."),
     (["predict", *CROSSING, "--curve", "lss"], 2, "No curve 'lss'. There are: loss"),
     (["predict", *CROSSING, "--save", "a.bmp"], 2, "bmp"),
     (["predict", *CROSSING, "--until", "0.001"], 2, "`since` should be positive and below `until`."),
     (["predict", *CROSSING, "--evaluations", "1"], 2, "`evaluations` should be at least 2."),
-    (["predict", *CROSSING, "--thresholds", "1", "1", "--label-bias", "1", "1"], 2, "--thresholds replaces --label-bias: give one of them."),
-    (["predict", "--case", "nope"], 2, "No case 'nope'. There are: centred-crossing"),
-    (["predict", "--case", "no-bias", "--rho", "0.5"], 2, "A named case fixes the problem; drop --rho or --case."),
+    (["predict", f"{NUMBERS}, thresholds=(1, 1), label_bias=(1, 1)", "--lr", "0.1"], 2, "`thresholds` replaces `label_bias`: give one of them."),
+    (["predict", "nope"], 2, "No case 'nope'. There are: centred-crossing"),
+    (["predict", "case='no-bias', rho=0.5"], 2, "A named case fixes the problem; drop `rho` or the case."),
     (["predict", "--config", "absent.toml"], 2, "No file absent.toml."),
     (["predict", "--bogus", "1"], 2, "Unknown option: --bogus."),
     (["show", "absent"], 2, "absent"),
@@ -223,7 +213,7 @@ def test_the_cases_of_the_command_line_are_those_of_the_library():
 
 
 def test_show_a_saved_equilibrium(run):
-    options = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--samples", "2", "--loss", "square"]
+    options = [NUMBERS, "--samples", "2", "--loss", "square"]
     _, first, _ = run("equilibrium", *options, "--to", "end")
     code, again, _ = run("show", "end")
     assert code == 0

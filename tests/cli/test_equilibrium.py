@@ -6,7 +6,7 @@ import pytest
 
 from tiltmeter import load
 
-PROBLEM = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5"]
+PROBLEM = ["rho=0.8, variance=(0.5, 1.5), overlap=0.5"]
 
 
 def test_a_sentence_comes_first(run):
@@ -17,7 +17,7 @@ def test_a_sentence_comes_first(run):
 
 
 def test_fair_groups_are_said_to_be_level(run):
-    out = run("equilibrium", "--case", "no-bias", "--loss", "square")[1]
+    out = run("equilibrium", "no-bias", "--loss", "square")[1]
     assert out.startswith("All groups are wrong ")
 
 

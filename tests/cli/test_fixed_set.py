@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-PROBLEM = ["--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--evaluations", "12"]
+PROBLEM = ["rho=0.8, variance=(0.5, 1.5), overlap=0.5", "--evaluations", "12"]
 
 
 def test_flow(run):

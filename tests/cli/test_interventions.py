@@ -7,7 +7,7 @@ import pytest
 import tiltmeter as tm
 from tiltmeter.cli.intervention_text import intervention_from_text
 
-PROBLEM = ["--rho", "0.75", "--variance", "0.5", "1.5", "--overlap", "0.7", "--lr", "0.2", "--until", "20"]
+PROBLEM = ["rho=0.75, variance=(0.5, 1.5), overlap=0.7", "--lr", "0.2", "--until", "20"]
 
 
 def test_a_law_is_applied_and_kept(run):

@@ -11,13 +11,15 @@ from tiltmeter.data.example_weights import example_weights
 PYTHON = re.compile(
     r"Traceback|Errno|codec|set_int_max|positional argument|Unused Tokens|could not convert|object is not|<class|Error:"
 )
-PREDICT = ("predict", "--rho", "0.8", "--lr", "0.1")
+PREDICT = ("predict", "--lr", "0.1")
 FLAGS = [
-    ((*PREDICT, "--variance", "1"), "--variance needs 2 values. Found 1."),
-    ((*PREDICT, "--shift-overlap", "1"), "--shift-overlap needs 2 values. Found 1."),
-    ((*PREDICT, "--classes", "1000000000"), "`classes` should be at most 1,000. Found classes = 1,000,000,000."),
-    ((*PREDICT, "--shift", "1e200"), "`gram` should have numbers up to 1e+100, to be squared. Found 1e+200."),
-    ((*PREDICT, "--variance", "1e200", "1"), "`variance` should have numbers up to 1e+100"),
+    ((*PREDICT, "rho=0.8", "--weights", "1"), "--weights needs 2 values. Found 1."),
+    ((*PREDICT, "variance=(1,)"), "`variance`"),
+    ((*PREDICT, "rho=" + "(" * 5000), "A problem should be written as"),
+    ((*PREDICT, "rho=__import__('os')"), "A problem should be written as"),
+    ((*PREDICT, "classes=1000000000"), "`classes` should be at most 1,000. Found classes = 1,000,000,000."),
+    ((*PREDICT, "shift=1e200"), "`gram` should have numbers up to 1e+100, to be squared. Found 1e+200."),
+    ((*PREDICT, "variance=(1e200, 1)"), "`variance` should have numbers up to 1e+100"),
     (("report", "run", "-o", "."), "The name of a page should end in .html."),
     (("report", "run", "-o", ""), "The name of a page should end in .html."),
     (("report", "run", "-o", "people.csv"), "The name of a page should end in .html. Found 'people.csv'."),

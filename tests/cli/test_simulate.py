@@ -6,7 +6,7 @@ import pytest
 
 from tiltmeter import load
 
-CROSSING = ["simulate", "--rho", "0.8", "--variance", "0.5", "1.5", "--overlap", "0.5", "--lr", "0.1"]
+CROSSING = ["simulate", "rho=0.8, variance=(0.5, 1.5), overlap=0.5", "--lr", "0.1"]
 SHORT = {"--d": "200", "--seeds": "6", "--until": "20", "--evaluations": "12", "--since": "0.1"}
 
 

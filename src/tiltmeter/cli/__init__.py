@@ -59,9 +59,9 @@ VERBS = {**{verb: line for verbs in GROUPS.values() for verb, line in verbs.item
 #: Verb -> the example at the end of its help. `data` is a separate application and defines its own example.
 EXAMPLES = {
     "demo": "tiltmeter demo",
-    "predict": "tiltmeter predict --rho 0.8 --variance 0.5 1.5 --lr 0.1 --save curves.svg",
-    "simulate": "tiltmeter simulate --case centred-crossing --d 2000 --seeds 16 --against theory",
-    "equilibrium": "tiltmeter equilibrium --case centred-crossing --samples 2 --ridge 0.3",
+    "predict": 'tiltmeter predict "rho=0.8, variance=(0.5, 1.5)" --lr 0.1 --save curves.svg',
+    "simulate": "tiltmeter simulate centred-crossing --d 2000 --seeds 16 --against theory",
+    "equilibrium": "tiltmeter equilibrium centred-crossing --samples 2 --ridge 0.3",
     "forecast": "tiltmeter forecast training.toml --best-weights worst",
     "advise": "tiltmeter advise training.toml --train",
     "train": "tiltmeter train training.toml --to runs/mine",

@@ -14,7 +14,7 @@ from cyclopts import Parameter
 from rich import box
 from rich.table import Table
 
-from tiltmeter.cli.options import ProblemOptions, SGDOptions, resolve
+from tiltmeter.cli.options import Problem, SGDOptions, resolve
 from tiltmeter.cli.show import draw
 from tiltmeter.cli.terminal import Json, Save, Switch, To, print_table
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
@@ -49,7 +49,7 @@ class ObjectiveOptions:
 
 
 def equilibrium(
-    problem: ProblemOptions | None = None,
+    problem: Problem = None,
     objective: ObjectiveOptions | None = None,
     *,
     config: Path | None = None,

@@ -6,7 +6,7 @@ overrides the same key of the file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, get_type_hints
@@ -14,9 +14,8 @@ from typing import Annotated, Any, NamedTuple, get_type_hints
 import numpy as np
 from cyclopts import Parameter
 
-from tiltmeter.cli.intervention_text import intervention_from_text
-from tiltmeter.cli.terminal import Switch
-from tiltmeter.cli.toml_file import PROBLEM_FILE, check_keys, check_table, read_tables
+from tiltmeter.cli.intervention_text import intervention_from_text, plain_arguments
+from tiltmeter.cli.toml_file import PROBLEM, PROBLEM_FILE, check_keys, check_table, read_tables
 from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.problem import cases
 from tiltmeter.problem.cases import Case
@@ -28,24 +27,6 @@ from tiltmeter.problem.students import Linear, Softmax, Student
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.schedules import schedule_from_table
 from tiltmeter.threads import check_fits
-
-
-@Parameter(name="*", negative_iterable=())
-@dataclass(frozen=True, kw_only=True)
-class ClassOptions:
-    """Several classes instead of two labels."""
-
-    classes: int | None = None
-    "Number of classes, each with its own teacher; --overlap is then that of a class between the groups."
-    similarity: float | None = None
-    "Overlap of the teachers of the first two classes within each group."
-    swapped: Switch = False
-    "Swap the teachers of the first two classes in group -."
-    class_bias: Annotated[tuple[float, ...] | None, Parameter(consume_multiple=True)] = None
-    "Bias of each class, which makes it more or less frequent; one number per class."
-    softmax: Switch = False
-    "Train on cross-entropy instead of the squared error."
-
 
 #: Keys of two labels that also make sense for several classes.
 SHARED = ("rho", "shift", "variance", "overlap")
@@ -68,7 +49,7 @@ def has_classes(given: Mapping[str, Any]) -> bool:
         return True
     for name in OWN:
         if given.get(name) not in (None, False):
-            raise ValueError(f"--{name.replace('_', '-')} needs --classes, as in --classes 3.")
+            raise ValueError(f"`{name}` needs `classes`, as in classes=3.")
     return False
 
 
@@ -92,7 +73,7 @@ def class_problem(given: Mapping[str, Any]) -> ClassMixture:
         return ClassMixture(**_needed(given, "weight", "variance", "means", "teachers"))
     for name in given:
         if name not in SHARED and name not in OWN:
-            raise ValueError(f"--{name.replace('_', '-')} is for two labels; with --classes there are: {_flags()}")
+            raise ValueError(f"`{name}` is for two labels; with `classes` there are: {', '.join((*SHARED, *OWN[1:]))}.")
     known: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
     if isinstance(known.get("variance"), Mapping):
         raise ValueError("`variance` should be two numbers beside `classes`, or come with `weight` for named groups.")
@@ -104,10 +85,6 @@ def _needed(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
         if name not in given:
             raise KeyError(f"A problem with `weight` and classes also needs `{name}`.")
     return dict(given)
-
-
-def _flags() -> str:
-    return ", ".join(f"--{name}" for name in (*SHARED, "similarity", "swapped", "class-bias", "softmax")) + "."
 
 
 def made(kind: Any, given: Mapping[str, Any], table: str) -> Any:
@@ -144,29 +121,41 @@ CASES = {
 }
 
 
-@Parameter(name="*", negative_iterable=())
-@dataclass(frozen=True, kw_only=True)
-class ProblemOptions:
-    """The two-group problem; more groups need a TOML file."""
+#: The numbers of two groups with two labels.
+NUMBERS = ("rho", "shift", "variance", "overlap", "shift_overlap", "label_bias", "thresholds", "mean_labels")
+#: A problem on the command line.
+Problem = Annotated[
+    str | None,
+    Parameter(
+        help=f'A case ({", ".join(CASES)}), or numbers, as "rho=0.8, variance=(0.5, 1.5), overlap=0.5". rho: share of '
+        "group +; shift: squared distance of the group means from the origin, |v|^2/d; overlap: of the two teachers, -1 "
+        "to 1; shift_overlap: of the shift with the teachers; label_bias: thresholds that the teachers add; instead of "
+        "these two, thresholds or mean_labels. Several classes: classes, similarity, swapped, class_bias, softmax. "
+        "Pairs are of groups + and -."
+    ),
+]
 
-    case: str | None = None
-    "Start from a named case: centred-crossing, three-phases, spurious-correlation, no-crossing, no-bias."
-    rho: float | None = None
-    "Share of group + (default 0.5)."
-    shift: float | None = None
-    "Squared distance of the group means from the origin, |v|^2/d."
-    variance: tuple[float, float] | None = None
-    "Variances of + and -."
-    overlap: float | None = None
-    "Overlap of the two teachers, -1 to 1."
-    shift_overlap: tuple[float, float] | None = None
-    "Overlap of the shift with the teachers of + and -."
-    label_bias: tuple[float, float] | None = None
-    "Label thresholds added by the teachers of + and -."
-    thresholds: tuple[float, float] | None = None
-    "Instead of --shift-overlap: the effective label thresholds of + and -."
-    mean_labels: tuple[float, float] | None = None
-    "Instead of --shift-overlap: the mean labels of + and -."
+
+def problem_from_text(text: str) -> dict[str, Any]:
+    """The table [problem] that a text stands for: a named case, or numbers as in Python; nothing in it is run.
+
+    >>> problem_from_text("rho=0.8, variance=(0.5, 1.5)"), problem_from_text("no-bias")
+    ({'rho': 0.8, 'variance': [0.5, 1.5]}, {'case': 'no-bias'})
+    """
+    if "=" not in text:
+        return {"case": text.strip()}
+    form = 'A problem should be written as "rho=0.8, variance=(0.5, 1.5), overlap=0.5"'
+    try:
+        positional, named = plain_arguments(text)
+    except ValueError:
+        positional, named = [text], {}
+    if positional:
+        raise ValueError(f"{form}. Found {text!r}.")
+    return check_table({key: _lists(value) for key, value in named.items()}, PROBLEM, "The problem")
+
+
+def _lists(value: Any) -> Any:
+    return [_lists(part) for part in value] if isinstance(value, (list, tuple)) else value
 
 
 @Parameter(name="*", negative_iterable=())
@@ -220,24 +209,20 @@ class Chosen(NamedTuple):
     student: Student
 
 
-def resolve(
-    problem: ProblemOptions | None,
-    sgd: SGDOptions | None,
-    times: TimeOptions | None,
-    config: Path | None,
-    classes: ClassOptions | None = None,
-) -> Chosen:
+def resolve(problem: str | None, sgd: SGDOptions | None, times: TimeOptions | None, config: Path | None) -> Chosen:
     """The problem, SGD and times from the options; command line over file over named case over defaults."""
     tables = _read(config) if config is not None else {}
-    several = {name: value for name, value in _given(classes).items() if value is not False}
-    given_problem = {**tables.get("problem", {}), **_given(problem), **several}
+    given_problem = {**tables.get("problem", {}), **({} if problem is None else problem_from_text(problem))}
     given_sgd = {**tables.get("sgd", {}), **_given(sgd)}
     given_times = {**tables.get("times", {}), **_given(times)}
     named = _case(given_problem.pop("case")) if "case" in given_problem else None
     if named is not None and given_problem:
-        raise ValueError(f"A named case fixes the problem; drop {_given_flags(given_problem)} or --case.")
+        raise ValueError(f"A named case fixes the problem; drop {_names(given_problem)} or the case.")
     if named is None and not given_problem:
-        raise ValueError("No problem given: pass --rho, --variance, ..., a --case, or a --config file.")
+        raise ValueError(
+            'No problem given: pass one, as "rho=0.8, variance=(0.5, 1.5)", a case such as centred-crossing, or a '
+            "--config file."
+        )
     if named is None and "lr" not in given_sgd:
         raise ValueError("`lr` is missing: pass --lr, as in --lr 0.1.")
     built = named.problem if named is not None else build_problem(given_problem)
@@ -263,7 +248,7 @@ def build_problem(given: Mapping[str, Any]) -> Mixture | ClassMixture:
         if vectors:
             return Mixture.from_vectors(**_only(given, "weight", "variance", "means", "teachers", "label_bias"))
         return Mixture(**_only(given, "weight", "variance", "gram", "label_bias"))
-    known = _only(given, *(field.name for field in fields(ProblemOptions) if field.name != "case"))
+    known = _only(given, *NUMBERS)
     known = {name: tuple(value) if isinstance(value, list) else value for name, value in known.items()}
     for other, make in (
         ("thresholds", teacher_mixture.from_thresholds),
@@ -272,7 +257,7 @@ def build_problem(given: Mapping[str, Any]) -> Mixture | ClassMixture:
         if other in known:
             clash = {"shift_overlap", "label_bias", "thresholds", "mean_labels"} & set(known) - {other}
             if clash:
-                raise ValueError(f"{_given_flags([other])} replaces {_given_flags(sorted(clash))}: give one of them.")
+                raise ValueError(f"`{other}` replaces {_names(sorted(clash))}: give one of them.")
             return make(known.pop(other), **known)
     return teacher_mixture(**known)
 
@@ -339,5 +324,5 @@ def _case(name: str) -> Case:
     return CASES[name]()
 
 
-def _given_flags(names: Any) -> str:
-    return ", ".join("--" + name.replace("_", "-") for name in names)
+def _names(names: Iterable[str]) -> str:
+    return ", ".join(f"`{name}`" for name in names)

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from tiltmeter.cli.fixed_set import FixedOptions
-from tiltmeter.cli.options import ClassOptions, ProblemOptions, SGDOptions, TimeOptions, resolve
+from tiltmeter.cli.options import Problem, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.show import Summary, save_pictures
 from tiltmeter.cli.terminal import Curve, Json, Save, To
 from tiltmeter.problem.class_mixture import ClassMixture
@@ -18,11 +18,10 @@ CLASS_CURVES = ("loss", "class_loss", "error", "class_accuracy")
 
 
 def predict(
-    problem: ProblemOptions | None = None,
+    problem: Problem = None,
     sgd: SGDOptions | None = None,
     times: TimeOptions | None = None,
     data: FixedOptions | None = None,
-    classes: ClassOptions | None = None,
     *,
     config: Path | None = None,
     curve: Curve = "loss",
@@ -37,7 +36,7 @@ def predict(
     config
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
     """
-    case = resolve(problem, sgd, times, config, classes)
+    case = resolve(problem, sgd, times, config)
     training, evaluations, fixed = (data or FixedOptions()).build(case)
     curves = CLASS_CURVES if isinstance(case.problem, ClassMixture) else None
     trajectory = predict_curves(case.problem, training, evaluations, curves, case.student, data=fixed)

@@ -13,7 +13,7 @@ from typing import Literal
 import numpy as np
 from cyclopts import Parameter
 
-from tiltmeter.cli.options import ClassOptions, ProblemOptions, SGDOptions, TimeOptions, resolve
+from tiltmeter.cli.options import Problem, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.show import Summary, draw
 from tiltmeter.cli.terminal import Curve, Json, Save, Switch
 from tiltmeter.leaders.agreement import Agreement, agreement
@@ -55,11 +55,10 @@ class StudentOptions:
 
 
 def simulate(
-    problem: ProblemOptions | None = None,
+    problem: Problem = None,
     sgd: SGDOptions | None = None,
     times: TimeOptions | None = None,
     student: StudentOptions | None = None,
-    classes: ClassOptions | None = None,
     *,
     d: int = 1000,
     seeds: int = 16,
@@ -95,7 +94,7 @@ def simulate(
     to
         Save the runs in this run directory as they proceed: Ctrl-C keeps what is done.
     """
-    case = resolve(problem, sgd, times, config, classes)
+    case = resolve(problem, sgd, times, config)
     who = (student or StudentOptions()).build(case.student)
     curves = tuple(dict.fromkeys((*CLASS_CURVES, curve))) if isinstance(case.problem, ClassMixture) else None
     data = Fresh() if alpha is None else Repeated(alpha)

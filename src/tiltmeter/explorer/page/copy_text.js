@@ -49,10 +49,12 @@ function pythonOfThree(problem, parts, weights) {
 }
 
 export function asShell(problem) {
-  if (problem.third) return "# Three groups have no flags of their own: use Python, or a TOML file with [problem].";
-  const parts = ["tiltmeter predict", `--rho ${problem.rho}`, `--shift ${problem.shift}`, `--variance ${problem.variance.join(" ")}`, `--overlap ${problem.overlap}`];
-  if (differs(problem.alignment, 0) && problem.shift > 0) parts.push(`--shift-overlap ${shiftOverlap(problem).join(" ")}`);
-  if (differs(problem.label_bias, 0)) parts.push(`--label-bias ${problem.label_bias.join(" ")}`);
+  if (problem.third) return "# Three groups have no short form: use Python, or a TOML file with [problem].";
+  const pair = (values) => `(${values.join(", ")})`;
+  const numbers = [`rho=${problem.rho}`, `shift=${problem.shift}`, `variance=${pair(problem.variance)}`, `overlap=${problem.overlap}`];
+  if (differs(problem.alignment, 0) && problem.shift > 0) numbers.push(`shift_overlap=${pair(shiftOverlap(problem))}`);
+  if (differs(problem.label_bias, 0)) numbers.push(`label_bias=${pair(problem.label_bias)}`);
+  const parts = [`tiltmeter predict "${numbers.join(", ")}"`];
   parts.push(`--lr ${problem.lr}`);
   if (differs(problem.weights, 1)) parts.push(`--weights ${problem.weights.join(" ")}`);
   if (problem.samples) parts.push(`--samples ${problem.samples} --flow`);
