@@ -128,7 +128,7 @@ Problem = Annotated[
     str | None,
     Parameter(
         help=f'A case ({", ".join(CASES)}), or numbers, as "rho=0.8, variance=(0.5, 1.5), overlap=0.5". rho: share of '
-        "group +; shift: squared distance of the group means from the origin, |v|^2/d; overlap: of the two teachers, -1 "
+        "group +; shift: squared distance of the group means from the origin, |v|^2/d; overlap: of the teachers, -1 "
         "to 1; shift_overlap: of the shift with the teachers; label_bias: thresholds that the teachers add; instead of "
         "these two, thresholds or mean_labels. Several classes: classes, similarity, swapped, class_bias, softmax. "
         "Pairs are of groups + and -."
