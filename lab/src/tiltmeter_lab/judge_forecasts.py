@@ -1,6 +1,7 @@
 """Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [PART ...]`.
 
-The parts are tasks, again, fresh, long, advice, chance and report; all but the second to fourth if none is named.
+The parts are tasks, again, fresh, long, advice, chance and report; all but the second to fourth if none is named. With
+`keep` all rows are written to docs/lab/judged-forecasts.json, which `report` reads as well as a folder.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
 file each, so that the work can be interrupted.
@@ -42,6 +43,8 @@ AGAIN = range(5100, 5127)
 FRESH, LONG_AGAIN = range(5300, 5318), range(5405, 5409)
 #: The batch orders of the two trainings of a task, and of the trainings that judge advice.
 ORDERS, ADVICE_ORDER = (101, 102), 103
+#: The rows that the documentation rests on.
+KEPT = Path("docs/lab/judged-forecasts.json")
 #: Kinds that are judged together: every family has eight tasks or more.
 FAMILIES = {
     "dense": ("MLP", "dropout", "residual"),
@@ -523,19 +526,36 @@ def _counted(made: Sequence[tuple[Any, Mapping[str, Any]]], where: str) -> str:
     )
 
 
+def kept_in(folder: Path) -> dict[str, list[dict[str, Any]]]:
+    """The rows of every part that is kept in a folder, or in the file of all rows."""
+    if folder.is_file():
+        rows: dict[str, list[dict[str, Any]]] = json.loads(folder.read_text(encoding="utf-8"))
+        return rows
+    return {
+        part.name: [json.loads(path.read_text(encoding="utf-8")) for path in sorted(part.glob("*.json"))]
+        for part in sorted(folder.iterdir())
+    }
+
+
+def write_rows(rows: Mapping[str, Sequence[Mapping[str, Any]]], place: Path) -> None:
+    """All rows in one file, a line each."""
+    parts = [f'"{part}": [\n' + ",\n".join(json.dumps(row) for row in listed) + "\n]" for part, listed in rows.items()]
+    place.write_text("{" + ",\n".join(parts) + "}\n", encoding="utf-8")
+
+
 def report(folder: Path) -> Iterator[str]:
     """Everything that is kept, in numbers."""
+    kept = kept_in(folder)
     for part in ("tasks", "again", "fresh", "long"):
-        rows = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / part).glob("*.json"))]
-        if rows:
-            yield from _report_tasks(rows)
-    advised = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "advice").glob("*.json"))]
+        if kept.get(part):
+            yield f"{part}:"
+            yield from _report_tasks(kept[part])
+    advised, drawn = kept.get("advice"), kept.get("chance")
     if advised:
         worse = sum(row["against plain"] > 2 * row["error of plain"] for row in advised)
         regret = float(np.median([row["regret"] for row in advised]))
         yield f"advice on {len(advised)} tasks: median regret {regret:.4f}, clearly worse than plain {worse}"
         yield f"advice: cost over training all arms {[round(row['cost'] / row['arms'], 2) for row in advised]}"
-    drawn = [json.loads(path.read_text(encoding="utf-8")) for path in sorted((folder / "chance").glob("*.json"))]
     if drawn:
         counts = {name: sum(row[name] for row in drawn) for name in ("leader", "intervention", "cause")}
         yield f"random groups, {len(drawn)} draws: {counts}"
@@ -571,6 +591,8 @@ def main(given: Sequence[str]) -> None:
             numbers, judge = stages[part]
             for row in kept_rows(folder / part, numbers, judge):
                 print(part, row["number"], row.get("kind", ""), flush=True)
+    if "keep" in parts:
+        write_rows(kept_in(folder), KEPT)
     if "report" in parts:
         print("\n".join(report(folder)))
 
