@@ -45,7 +45,7 @@ class Headline(NotebookText):
         curve: Curve that it is about.
         pair: The two groups that it compares; None: no difference is clear, or it is about more than two.
         leader: Group that is better off at the end; "": none is clear.
-        settle: What would settle it where nothing is clear.
+        settle: What would settle it where nothing is clear; or that the rate that was asked about is not clear.
         before: What was clear earlier.
         brief: The claim without the time.
     """
@@ -98,7 +98,20 @@ def headline(judged: Leaders) -> Headline:
     brief = _two(judged, chosen) if two else _several(judged, chosen, same)
     claim = f"{brief}{_time(judged, chosen)}."
     before = _before(chosen, judged.clock) if two else ""
-    return Headline(claim, licence, chosen.curve, chosen.pair, chosen.leader[-1], before=before, brief=f"{brief}.")
+    settle, leader = _asked_but_not_clear(judged, clear), chosen.leader[-1]
+    return Headline(claim, licence, chosen.curve, chosen.pair, leader, settle, before, f"{brief}.")
+
+
+def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> str:
+    """Why the headline is not about the rate of the task's question; empty if it is clear, or nobody asked."""
+    asked = "" if judged.question is None else judged.question.asked
+    differences = [one for one in judged.differences if one.judged and one.curve == asked]
+    if not differences or any(one.curve == asked for one in clear):
+        return ""
+    largest = max(max(abs(one.lower[-1]), abs(one.upper[-1])) for one in differences)
+    return (
+        f"In the {term(asked)}, which was asked about, no difference is clear; it is at most {size_of(asked, largest)}."
+    )
 
 
 def _time(judged: Leaders, one: Difference) -> str:
@@ -254,10 +267,11 @@ def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -
     if chosen.pair[1] == ALL:
         group, better_off = chosen.pair[0], leader == chosen.pair[0]
         word = ("lower" if chosen.better == "lower" else "higher") if better_off else worse
-        (value,) = amounts(chosen.curve, *_values(judged, chosen.curve, (group,), time))
-        size = size_of(chosen.curve, abs(float(chosen.gap[-1])))
-        claim = f"{has(group, forecast)} a {word} {term(chosen.curve)} than all together: {value}, {size} apart"
-        return capital(claim)
+        (its,) = _values(judged, chosen.curve, (group,), time)
+        value, of_all = amounts(chosen.curve, its, its - float(chosen.gap[-1]))
+        return capital(
+            f"{has(group, forecast)} a {word} {term(chosen.curve)} than all together: {value} against {of_all}"
+        )
     # Of decisions the group that is worse off than all others is named first, of losses the one that leads them all.
     ends = {True: (other, "highest", "lowest"), False: (leader, "lowest", "highest")}
     for worst in (True, False) if chosen.curve in RATES else (False, True):

@@ -48,7 +48,7 @@ class PointKeeper:
     together; their values come one run after another. The look at step `end` is always kept. The last evaluation
     also keeps the `probability` of the positive label or, for several classes, the `confidence` of the decision, for
     the calibration of the trained model. With `entropy`, that of the prediction is kept too, for several classes. The
-    first evaluation keeps the `row` of every point in the table that it was read from.
+    first evaluation keeps the `row` of every point in the table that it was read from, if it is not all of it.
     """
 
     def __init__(
@@ -74,8 +74,10 @@ class PointKeeper:
         dims = ("point", *self._runs)
         kept = point_values(snapshot, self._entropy)
         found = {name: self._array(name, self._shaped(v), labels) for name, v in kept.items()}
-        if not self._told and self._data.reading is not None and self._data.reading.kept_rows is not None:
-            found["row"] = xr.DataArray(self._data.reading.kept_rows.astype(np.int64), dims="point")
+        reading = None if self._told else self._data.reading
+        rows = None if reading is None else reading.kept_rows
+        if reading is not None and rows is not None and not np.array_equal(rows, np.arange(reading.rows)):
+            found["row"] = xr.DataArray(rows.astype(np.int64), dims="point")
         self._told = True  # the first evaluation records which points these are
         if last or step == self._end:
             told = self._labels(snapshot)  # a first evaluation of their own

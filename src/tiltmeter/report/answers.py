@@ -32,7 +32,7 @@ class Answer(NamedTuple):
 def answers(found: Findings, others: tuple[Findings, ...] = ()) -> list[Answer]:
     """The questions in their order; `others` are further runs on the page."""
     why = "Why do the measures disagree?" if disagree(found) else "Why?"
-    return [
+    listed_answers = [
         Answer("Who is worse off?", who(found)),
         Answer("Could it be chance?", chance(found)),
         Answer(why, reason(found)),
@@ -41,6 +41,7 @@ def answers(found: Findings, others: tuple[Findings, ...] = ()) -> list[Answer]:
         Answer("What would change it?", what_would_change(found, others)),
         Answer("What is not known?", unknown(found)),
     ]
+    return [answer for answer in listed_answers if found.several or answer.question != "When did it arise?"]
 
 
 def who(found: Findings) -> str:
@@ -145,6 +146,11 @@ def _base_rates(found: Findings) -> str:
     least, most = percents(float(rates[low]), float(rates[high]))
     if least == most:
         return f"Base rates are alike: {least} of both are positive."
+    assert found.evaluation is not None
+    counts = found.evaluation.rates().count.sum(-1)
+    spread = sum(float(rates[place] * (1 - rates[place]) / counts[place]) for place in (first, second))
+    if abs(rates[first] - rates[second]) < 2.0 * math.sqrt(spread):
+        return f"Base rates are alike: {least} of {found.names[low]} and {most} of {found.names[high]} are positive."
     return f"Base rates differ: {least} of {found.names[low]} and {most} of {found.names[high]} are positive."
 
 

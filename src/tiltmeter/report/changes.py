@@ -290,7 +290,7 @@ def best_stop(found: Findings) -> Stop | None:
 
 def stop_sentence(found: Findings) -> str:
     """Whether stopping at another evaluation would help, and its price."""
-    if found.scope == "exact" or not found.headline.clear:
+    if found.scope == "exact" or not found.headline.clear or not found.several:
         return ""
     stop, title = best_stop(found), found.headline.term.name
     if stop is None or stop.gap > 0.5 * stop.now:

@@ -132,6 +132,11 @@ class Findings:
         return len(self.groups) >= MANY
 
     @property
+    def several(self) -> bool:
+        """Whether there are several evaluations: with one there is no training to speak of."""
+        return len(self.run[self.headline.term.curve]["time"]) > 1
+
+    @property
     def base_rates(self) -> np.ndarray | None:
         return None if self.evaluation is None else self.evaluation.rates().base_rate
 

@@ -45,14 +45,17 @@ SECTIONS = (
 )
 
 
-def contents(extra: tuple[tuple[str, str], ...] = ()) -> str:
-    items = "".join(f'<li><a href="#{name}">{escape(words)}</a></li>' for name, words in (*extra, *SECTIONS))
+def contents(extra: tuple[tuple[str, str], ...] = (), several: bool = True) -> str:
+    """Links to the sections; those about time only where there are several evaluations."""
+    listed = [(name, words) for name, words in (*extra, *SECTIONS) if several or name not in ("when", "stop")]
+    items = "".join(f'<li><a href="#{name}">{escape(words)}</a></li>' for name, words in listed)
     return f'<nav aria-label="Sections"><ul>{items}</ul></nav>'
 
 
 def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "", why: Why | None = None) -> str:
     """The sections of one run; `ahead` is that of its forecast, `why` what a forecast says of the training data."""
-    parts = [_measures(found), why_section(found, why), _when(found), _change(found, others), _stop(found), ahead]
+    over_time = (_when(found), _stop(found)) if found.several else ("", "")
+    parts = [_measures(found), why_section(found, why), over_time[0], _change(found, others), over_time[1], ahead]
     return "".join([*parts, data_section(found), _method(found), _along(found, others)])
 
 

@@ -156,7 +156,7 @@ def _inside(
     first = first_screen(main, others)
     told = body(main, others, forecast, why)
     more = "".join(text for _, text in named.values())
-    return f"{first}{contents(extra)}<main>{compared}{more}{told}{''.join(still)}{rest}</main>"
+    return f"{first}{contents(extra, main.several)}<main>{compared}{more}{told}{''.join(still)}{rest}</main>"
 
 
 def _roles(asked: list[Findings]) -> tuple[Findings, tuple[Findings, ...], tuple[Findings, ...]]:
