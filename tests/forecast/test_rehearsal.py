@@ -253,6 +253,17 @@ def test_points_in_parts():
     assert advice.unranked["SelecMix"].startswith("SelecMix makes batches of points that are one tensor.")
 
 
+def test_an_intervention_that_cannot_take_tokens_is_named_and_the_others_are_tried():
+    rng = np.random.default_rng(0)
+    tokens = rng.integers(0, 20, (200, 5))
+    parts = tm.GroupedData(tokens, tokens[:, 0] % 2, np.where(tokens[:, 1] > 9, "a", "b")).split(0.4)
+    model = nn.Sequential(nn.Embedding(20, 8), nn.Flatten(), nn.Linear(40, 1))
+    arms = {"mixed": tm.interventions.SelecMix(), "balanced": tm.interventions.Balanced()}
+    advice = tm.advise(model, *parts, tm.Recipe(lr=0.1, steps=10, batch=16), arms, progress=False)
+    assert advice.unranked["mixed"].startswith("SelecMix mixes points, which should be numbers with a fraction.")
+    assert set(advice.runs) == {"plain", "balanced"}
+
+
 @pytest.mark.parametrize("method", [tm.methods.Twin(share=0.5), tm.methods.Kernel(), "nowcast", "why"], ids=str)
 def test_points_in_parts_are_forecast_and_explained_like_points_of_one_array(method):
     """Tokens and mask beside one array that holds both."""

@@ -184,11 +184,16 @@ def _by_rehearsals(
     runs: dict[str, Trajectory] = {}
     with Progress(len(tasks), lambda done: f"{done} of {len(tasks)} trainings") as tell:
         for name, run in rehearse_arms(tasks, 0, means):
+            if isinstance(run, Exception):
+                if name == PLAIN:
+                    raise run
+                unranked[name] = str(run)
+                continue
             account = {"trainings": 1, "order": "the run's own"}
             runs[name] = as_forecast(run, tasks[name], Rehearsal(1), account)
             if means.progress:
                 tell(len(runs))
-    unranked.update({name: "It was not finished." for name in tasks if name not in runs})
+    unranked.update({name: "It was not finished." for name in tasks if name not in runs and name not in unranked})
     return runs
 
 

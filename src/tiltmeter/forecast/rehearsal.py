@@ -103,8 +103,13 @@ def rehearse(task: ForecastTask, seeds: Sequence[int], vary_weights: bool, means
     return Rehearsed(runs, len(seeds))
 
 
-def rehearse_arms(tasks: Mapping[str, ForecastTask], seed: int, means: Means) -> Iterator[tuple[str, Trajectory]]:
-    """One training for each of several settings, with the same seed; an interrupt ends with those that are finished."""
+def rehearse_arms(
+    tasks: Mapping[str, ForecastTask], seed: int, means: Means
+) -> Iterator[tuple[str, Trajectory | Exception]]:
+    """One training for each of several settings, with the same seed, or why it cannot be trained.
+
+    An interrupt ends with those that are finished.
+    """
     copies = (
         Copy(
             *(task.fresh_model(), task.train, task.held_out, task.fresh_recipe(), task.watch, seed),
@@ -113,9 +118,17 @@ def rehearse_arms(tasks: Mapping[str, ForecastTask], seed: int, means: Means) ->
         for number, task in enumerate(tasks.values())
     )
     try:
-        yield from zip(tasks, in_turn(train_copy, copies, means.executor), strict=True)
+        yield from zip(tasks, in_turn(train_arm, copies, means.executor), strict=True)
     except KeyboardInterrupt:
         print("Interrupted: only the trainings that are finished are compared.", file=sys.stderr)
+
+
+def train_arm(copy: Copy) -> Trajectory | Exception:
+    """The training of one copy; some refusals come only with the first batch, and end no other training."""
+    try:
+        return train_copy(copy)
+    except (TypeError, ValueError) as error:
+        return error
 
 
 def train_copy(copy: Copy) -> Trajectory:
