@@ -1,4 +1,4 @@
-"""Pages in a real browser: all charts of the demo drawn, no error, no request off the machine; few words at first."""
+"""Pages in a real browser: all charts of the demo's theory drawn, no error, no request off the machine; few words at first."""
 
 import re
 import shutil
@@ -18,10 +18,10 @@ FLAGS = [
 
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed on this machine.")
-def test_the_demo_page_draws_all_its_charts(tmp_path, monkeypatch):
+def test_the_theory_page_of_the_demo_draws_all_its_charts(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert main(["demo"]) == 0
-    page = tmp_path / "tiltmeter-demo.html"
+    page = tmp_path / "tiltmeter-demo-theory.html"
     # Whatever name is looked up resolves to nowhere, so that a request off the machine would fail and be logged.
     command = [CHROMIUM, *FLAGS, "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={tmp_path / 'profile'}"]
     done = subprocess.run([*command, "--dump-dom", page.as_uri()], capture_output=True, text=True, timeout=120)
