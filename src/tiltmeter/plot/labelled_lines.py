@@ -202,7 +202,7 @@ def labelled_lines(
     >>> steps = xr.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("time", "layer"),
     ...                      coords={"time": [1, 10], "layer": ["a", "b"]}, name="rank")
     >>> [one["mark"]["type"] for one in labelled_lines(steps, "layer", null=1.0).to_dict()["layer"]]
-    ['line', 'point']
+    ['line', 'text', 'point']
 
     The null value is averaged over all other dimensions.
 

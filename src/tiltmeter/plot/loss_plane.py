@@ -43,7 +43,7 @@ def areas(card: Scorecard, title: str | None = None) -> alt.LayerChart:
     >>> laws = {"plain": (), "balanced": (tm.interventions.Balanced(by="draws"),)}
     >>> runs = {name: tm.predict(problem, tm.SGD(lr=0.2, interventions=law), [0.0, 60.0]) for name, law in laws.items()}
     >>> len(areas(tm.scorecard(runs)).to_dict()["layer"])
-    2
+    3
 
     Small marks are seeds, large ones their mean. A run that lies left of the baseline and above it levels down.
 
@@ -189,7 +189,7 @@ def pulls(runs: Mapping[str, Trajectory], curve: str = "loss", title: str | None
     panels = [upper, lower.properties(width=FULL_WIDTH, height=LOWER)] if pulled else [upper]
     both = Panels(vconcat=panels, spacing=8)
     shows = large(f"{curve_words(curve)} of the worst and the best group over training")
-    return both.properties(title=heading(title or shows))
+    return both.properties(title=heading(shows if title is None else title))
 
 
 def _line(name: str, run: GroupValues, which: str) -> list[dict[str, Any]]:
