@@ -81,7 +81,8 @@ def areas(card: Scorecard, title: str | None = None) -> alt.LayerChart:
 def _names_of_runs(ends: list[dict[str, Any]], x: alt.X, y: alt.Y) -> alt.Chart:
     """The name of every run beside its mark."""
     names = alt.Chart(rows(ends)).mark_text(align="left", dx=9, dy=-7, fontSize=12, color=INK)
-    return names.encode(x, y, text="run:N")
+    placed: alt.Chart = names.encode(x, y, text="run:N")
+    return placed
 
 
 #: Height of one line of the picture.

@@ -211,15 +211,15 @@ def series_layers(
 
 def _ends(series: Sequence[Series], domain: Any, height: float) -> list[dict[str, Any]]:
     """The name of every series at its last value, moved apart where two would overlap."""
-    last = [(row[-1], one) for one in series if (row := [r for r in _rows(one) if r["value"] is not None])]
-    last.sort(key=lambda end: end[0]["value"])
+    drawn = [[row for row in _rows(one) if row["value"] is not None] for one in series]
+    last = sorted((known[-1] for known in drawn if known), key=lambda row: row["value"])
     least, low = 13.0 * (domain[1] - domain[0]) / height, float("-inf")
-    found = []
-    for row, _ in last:
+    placed = []
+    for row in last:
         low = max(row["value"], low + least)
-        found.append({"time": row["time"], "series": row["series"], "value": short(low)})
+        placed.append({"time": row["time"], "series": row["series"], "value": short(low)})
     excess = max(0.0, low - domain[1])  # the highest stay inside the frame
-    return [{**row, "value": short(row["value"] - excess)} for row in found] if excess else found
+    return [{**row, "value": short(row["value"] - excess)} for row in placed] if excess else placed
 
 
 def _meanings(series: Sequence[Series]) -> list[str]:
