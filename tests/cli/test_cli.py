@@ -138,7 +138,7 @@ def test_an_existing_run_is_not_overwritten(run):
     assert "run" in err
 
 
-def test_demo_ends_with_a_table_and_a_page(run, tmp_path, monkeypatch):
+def test_demo_ends_with_a_table_and_two_pages(run, tmp_path, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     code, out, err = run("demo")
     page = (tmp_path / "tiltmeter-demo.html").read_text()
@@ -146,8 +146,15 @@ def test_demo_ends_with_a_table_and_a_page(run, tmp_path, monkeypatch):
     assert "shift and label imbalance" in out  # the widest cell, whole in a terminal of 80 columns
     assert out.splitlines()[-1].endswith("tiltmeter-demo.html")
     assert "Phase diagram ..." in err
-    assert page.count('class="chart"') >= 6
-    assert "src=" not in page.split("<script>")[0]
+    theory = (tmp_path / "tiltmeter-demo-theory.html").read_text()
+    assert page.index("<svg") < page.index("Forecast: ")  # the picture first, then the sentences
+    assert page.count('<svg class="wide"') == page.count('<svg class="narrow"') == 2
+    assert "<script>" not in page
+    assert 'href="tiltmeter-demo-theory.html"' in page
+    assert theory.count('class="chart"') >= 6
+    assert "src=" not in theory.split("<script>")[0]
+    assert "prefers-color-scheme:dark" in page
+    assert "prefers-color-scheme:dark" in theory
 
 
 def test_bench_runs_the_scripts_of_a_folder(run, tmp_path):

@@ -69,7 +69,7 @@ def test_theory_is_lines_on_a_log_axis_without_time_zero() -> None:
     x = line["encoding"]["x"]
     assert x["scale"]["type"] == "log"
     assert x["axis"]["title"] == "t = steps/d"
-    assert x["axis"]["values"] == [0.01, 0.1, 1.0, 10.0, 100.0]
+    assert x["axis"]["values"] == [0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 200.0]
     assert line["encoding"]["y"]["axis"]["title"] == ["loss (half squared error)"]
     rows = data(chart, line)
     assert len(rows) == 2 * TIMES.size
@@ -149,7 +149,7 @@ def test_one_legend_names_bands_and_lines_are_strokes_in_it() -> None:
         if channel.get("legend") is not None
     ]
     assert all(legend == legends[0] for legend in legends)
-    assert legends[0]["title"] == ["group", "bands: ± 2 standard errors"]
+    assert legends[0]["title"] == ["group", "bands: ± 2 standard errors of the mean over 4 seeds"]
     key = layers(chart, "point")[-1]
     assert data(chart, key) == []
     assert key["encoding"]["shape"]["scale"]["range"][0].startswith("M")
@@ -253,7 +253,8 @@ def test_timescales_are_rules_with_labels() -> None:
     (rule,) = layers(chart, "rule")
     marked = {row["name"]: row["time"] for row in data(chart, rule)}
     assert marked == pytest.approx({"M": 0.4577, "Q": 3.410, "R": 5.405}, rel=1e-3)
-    greek, name = layers(chart, "text")
+    greek, name, ends = layers(chart, "text")
+    assert [row["series"] for row in data(chart, ends)] == ["+", "-"]
     assert greek["encoding"]["text"]["value"] == "τ"
     assert name["encoding"]["text"]["field"] == "name"
 
@@ -267,7 +268,7 @@ def test_equal_timescales_share_a_rule_and_those_off_the_axis_are_left_out() -> 
 def test_steps_and_epochs_are_named() -> None:
     axis = layers(drawn(THEORY.on_clock("step", d=1000)), "line")[0]["encoding"]["x"]["axis"]
     assert axis["title"] == "step"
-    assert axis["values"] == [10.0, 100.0, 1000.0, 10000.0, 100000.0]
+    assert axis["values"] == [10.0, 30.0, 100.0, 300.0, 1000.0, 3000.0, 10000.0, 30000.0, 200000.0]
 
 
 def test_title() -> None:

@@ -121,7 +121,7 @@ def test_geometric_grids_get_a_log_axis() -> None:
     axis = GridAxis.of(xr.DataArray(np.geomspace(0.01, 1.0, 5), dims="lr", name="lr"))
     channel = axis.channel()
     assert channel["scale"].to_dict()["type"] == "log"
-    assert channel["axis"].to_dict()["values"] == [0.01, 0.1, 1.0]
+    assert channel["axis"].to_dict()["values"] == [0.01, 0.03, 0.1, 0.3, 1.0]
     np.testing.assert_allclose(axis.at(np.array([0.0, 0.5, 1.0])), [axis.edges[0], 0.1, axis.edges[-1]])
     assert not GridAxis.of(xr.DataArray([0.0, 0.5, 1.0], dims="rho", name="rho")).log
 

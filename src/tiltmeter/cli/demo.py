@@ -14,6 +14,7 @@ from rich import box
 from rich.table import Table as Grid
 
 from tiltmeter import plot
+from tiltmeter.cli.demo_page import advice_part, forecast_part, write_demo_page
 from tiltmeter.cli.terminal import Json, print_table
 from tiltmeter.data.public.digits import digits
 from tiltmeter.data.synthetic.shortcut_digits import shortcut_digits
@@ -23,11 +24,13 @@ from tiltmeter.leaders.drivers import drivers
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.leaders.stopping import Stopping, stopping
 from tiltmeter.losses import Logistic, Square
+from tiltmeter.names import NOBODY
 from tiltmeter.problem import cases
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import log_spaced
+from tiltmeter.report.html import paragraph, section
 from tiltmeter.report.page import Section, Table, page_place, write_page
 from tiltmeter.theory.predict import predict
 from tiltmeter.theory.stability import timescales
@@ -49,12 +52,12 @@ INTRODUCTION = (
 WITHOUT_TORCH = "Cures of a network need PyTorch: pip install 'tiltmeter[torch]'."
 
 
-def cure_section() -> tuple[Section, list[str]]:
-    """The section of the page, and a summary in two lines."""
+def cure_section() -> tuple[str, list[str]]:
+    """The section of the page, and a summary in one line."""
     try:
         import torch
     except ModuleNotFoundError:
-        return Section(HEADING, [WITHOUT_TORCH]), []
+        return section("advice", HEADING, paragraph(WITHOUT_TORCH)), []
     from tiltmeter.advice.advise import advise
     from tiltmeter.forecast.methods import Rehearsal
     from tiltmeter.modules.networks import mlp
@@ -73,11 +76,11 @@ def cure_section() -> tuple[Section, list[str]]:
         advice = advise(network(), data, held_out, recipe, LAWS, watch=watch, method=Rehearsal(), progress=False)
     finally:
         torch.set_num_threads(threads)
-    lines = [f"advice:   {advice.headline}"]
-    text = [INTRODUCTION, *str(advice).split("\n"), *str(advice.card).split("\n")]
-    return Section(HEADING, text, charts=[plot.loss_plane(advice.runs), plot.who_paid(advice.card)]), lines
+    return advice_part(HEADING, INTRODUCTION, advice), [f"advice:   {advice.headline}"]
 
 
+#: The title where forecast and training do not name the same group.
+TITLE = "Which group a model favours: forecast, then trained"
 DIGITS_HEADING = "Real images, a real network: forecast, then trained"
 LR, DIGITS_STEPS, BATCH, DIGITS_WIDTH, SHARE, CONTRAST = 0.006, 2000, 16, 256, 0.9, (0.2, 2.5)
 DIGITS_INTRODUCTION = (
@@ -88,12 +91,12 @@ DIGITS_INTRODUCTION = (
 DIGITS_WITHOUT_TORCH = "The forecast and the training of a network need PyTorch: pip install 'tiltmeter[torch]'."
 
 
-def digits_section() -> tuple[Section, list[str]]:
-    """The section of the page, and a summary in a few lines."""
+def digits_section() -> tuple[str, list[str], str]:
+    """The section of the page, a summary in a few lines, and the title of the page."""
     try:
         import torch
     except ModuleNotFoundError:
-        return Section(DIGITS_HEADING, [DIGITS_WITHOUT_TORCH]), [DIGITS_WITHOUT_TORCH]
+        return section("forecast", DIGITS_HEADING, paragraph(DIGITS_WITHOUT_TORCH)), [DIGITS_WITHOUT_TORCH], TITLE
     from tiltmeter.forecast.forecast import forecast
     from tiltmeter.forecast.methods import Rehearsal
     from tiltmeter.modules.networks import mlp
@@ -116,9 +119,10 @@ def digits_section() -> tuple[Section, list[str]]:
     promise: Any = ahead.origin.settings["promise"]
     led, foretold = leaders(run, "loss"), leaders(ahead, "loss")
     lines = [f"forecast: {foretold.headline.line}", f"trained:  {led.headline.line}", f"{promise['sentence']}."]
-    chart = plot.curves(run, ahead, labels=("trained", "forecast"), leaders=led)
-    exact = [f"Forecast: {foretold}", f"Trained: {led}", str(agreement(ahead, run, "loss"))]
-    return Section(DIGITS_HEADING, [DIGITS_INTRODUCTION, *exact], charts=[chart]), lines
+    last = {one.phases[-1].leader if one.phases else NOBODY for one in (foretold, led)}
+    title = TITLE if len(last) > 1 or NOBODY in last else f"Group {last.pop()} ends with the lower loss, as forecast"
+    distance = agreement(ahead, run, "loss")["loss"].largest
+    return forecast_part(DIGITS_HEADING, DIGITS_INTRODUCTION, ahead, run, (foretold, led), distance), lines, title
 
 
 STORIES = {
@@ -129,20 +133,21 @@ STORIES = {
 
 
 def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> None:
-    """Show what tiltmeter does, on built-in examples; writes one HTML page.
+    """Show what tiltmeter does, on built-in examples; writes two HTML pages.
 
     Parameters
     ----------
     page
-        Where to write the page.
+        Where to write the first page; the one about theory stands beside it.
     """
     page_place(page)
     print("Digits: forecast, then trained ...", file=sys.stderr)
-    first, told = digits_section()
+    first, told, title = digits_section()
     print("Digits with a shortcut: four interventions tried ...", file=sys.stderr)
     cured, told_of_cures = cure_section()
     told += told_of_cures
-    sections, rows = [first, cured], []
+    sections: list[Section] = []
+    rows = []
     for heading, case in STORIES.items():
         print(f"{heading} ...", file=sys.stderr)
         problem, sgd, times = case()
@@ -164,11 +169,23 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
     print("Phase diagram ...", file=sys.stderr)
     sections.append(_phase_diagram())
     header = ("problem", "t", "leader", "mean gap", "because")
-    sections.insert(0, Section("In short", told, [Table(header, rows)]))
-    written = write_page(page, "Which group a model favours, when, and why", sections, f"tiltmeter {__version__}")
+    sections.insert(0, Section("In short", tables=[Table(header, rows)]))
+    theory_page = page.with_name(f"{page.stem}-theory.html")
+    write_page(theory_page, "When and why the lead changes: exact theory", sections, f"tiltmeter {__version__}")
+    written = write_demo_page(page, title, [first, cured], theory_page)
     if json:
         stories = [dict(zip(header, row, strict=True)) for row in rows]
-        print(dumps({"sentences": told, "stories": stories, "page": str(written.resolve())}, indent=2))
+        print(
+            dumps(
+                {
+                    "sentences": told,
+                    "stories": stories,
+                    "page": str(written.resolve()),
+                    "theory": str(theory_page.resolve()),
+                },
+                indent=2,
+            )
+        )
         return
     for line in told:
         print(line)
@@ -176,6 +193,7 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
     for row in rows:
         grid.add_row(*row)
     print_table(grid)
+    print(f"Theory: {theory_page.resolve()}")
     print(f"Pictures: {written.resolve()}")
 
 

@@ -132,7 +132,7 @@ MOST_LOOKS = 400
 
 
 def run_summaries(root: str, runs: Sequence[str], curve: str = "") -> dict[str, Any]:
-    """For every run who leads now and the last crossing that is shown, or why that cannot be said."""
+    """For every run who leads now and the last lead change that is clear, or why that cannot be said."""
     there = run_folder(Path(root))
     answers = {}
     for run in runs:

@@ -14,7 +14,7 @@ from tiltmeter.plot.marks import groups_among, series_layers, series_of
 from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.phase_shades import phase_layers
 from tiltmeter.plot.promise_rule import promise_layers
-from tiltmeter.plot.theme import HEIGHT, LETTER, WIDTH, frame, group_name, style_of
+from tiltmeter.plot.theme import HEIGHT, LETTER, WIDTH, curve_words, frame, group_name, large, style_of
 from tiltmeter.plot.time_axis import time_axis, time_domain
 from tiltmeter.plot.timescale_rules import timescale_layers
 from tiltmeter.record.trajectory import Trajectory
@@ -53,7 +53,7 @@ def curves(
         timescales: Marks vertical lines, from `tm.timescales`; None: none.
         groups: Groups or pairs to draw; None: all.
         labels: Names of the runs; None: what made them.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     _check(trajectories, curve, labels)
     clock = trajectories[0].clock
@@ -74,7 +74,14 @@ def curves(
         shades = phase_layers(leaders, curve, colours, domain, WIDTH, HEIGHT, above)
     drawn = series_layers(series, x, y_title(trajectories, curve), legend_title(trajectories, curve))
     ends = promise_layers(trajectories, domain, HEIGHT)
-    return Layers(layer=[*shades, *rules, *ends, *drawn]).properties(**frame(title))
+    return Layers(layer=[*shades, *rules, *ends, *drawn]).properties(**frame(title, shows=_shows(trajectories, curve)))
+
+
+def _shows(trajectories: Sequence[Trajectory], curve: str) -> str:
+    """What the picture shows, in words."""
+    words, over = curve_words(curve), "training" if trajectories[0].clock != "t" else "time"
+    of = {"group": " of each group", "pair": " between groups"}.get(legend_title(trajectories, curve) or "", "")
+    return large(f"{words}{of} over {over}")
 
 
 def same_clock(name: str, found: str, clock: str) -> None:
@@ -84,9 +91,11 @@ def same_clock(name: str, found: str, clock: str) -> None:
 
 
 def y_title(trajectories: Sequence[Trajectory], curve: str) -> list[str]:
-    """The curve's name and meaning; if there are several meanings, all of them."""
+    """The curve in words; of a loss also its meaning and, if there are several, all of them."""
     meanings = dict.fromkeys(str(t[curve].attrs["long_name"]) for t in trajectories if "long_name" in t[curve].attrs)
-    text = f"{curve} ({'; '.join(meanings)})" if meanings else curve
+    plain = curve_words(curve)
+    told = meanings and not plain.startswith("difference in")
+    text = f"{plain} ({'; '.join(meanings)})" if told else plain
     return wrap(text, int(HEIGHT / (LETTER * 13)))
 
 

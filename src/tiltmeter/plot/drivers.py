@@ -21,9 +21,11 @@ from tiltmeter.plot.theme import (
     WIDTH,
     airy,
     axis,
+    curve_words,
     frame,
     group_name,
     heading,
+    large,
     legend,
     rows,
     short,
@@ -54,7 +56,7 @@ def order_parameters(
     Args:
         trajectory: Run to look at: theory, simulation, forecast or training.
         timescales: Marks when each converges, from `tm.timescales`; None: no marks.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`order_parameters` draws a trajectory. Found {type(trajectory).__name__}.")
@@ -73,9 +75,11 @@ def order_parameters(
             rules, _ = timescale_layers(timescales, domain, WIDTH, HEIGHT, labels=name == names[0])
         shared = "group" in trajectory[name].dims
         meaning = str(trajectory[name].attrs.get("long_name", ""))
-        drawn = series_layers(series, x, [name, *wrap(meaning, 20)], "group" if shared else None)
+        drawn = series_layers(series, x, [name, *wrap(meaning, 20)], "group" if shared else None, HEIGHT)
         panels.append(Layers(layer=[*rules, *drawn]).properties(width=WIDTH, height=HEIGHT))
-    return Panels(vconcat=panels, spacing=12, title=alt.Undefined if title is None else heading(title))
+    return Panels(
+        vconcat=panels, spacing=12, title=heading(title or "Overlaps of the student with each group over time")
+    )
 
 
 #: Dashes of the rules: crossings with fresh examples, and on the fixed set.
@@ -96,11 +100,16 @@ def memorisation(found: Memorisation, title: str | None = None) -> alt.LayerChar
 
     Args:
         found: Result of `tm.fairness.memorisation`.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not isinstance(found, Memorisation):
         raise TypeError(f"`plot.memorisation` draws the result of `memorisation`. Found {type(found).__name__}.")
-    chart = curves(*found.trajectories, curve=found.curve, labels=tuple(RULES), title=title)
+    chart = curves(
+        *found.trajectories,
+        curve=found.curve,
+        labels=tuple(RULES),
+        title=title or "Fresh examples against a fixed set: rules where the leader changes",
+    )
     times = np.concatenate([one[found.curve].coords["time"].values for one in found.trajectories])
     x = alt.X("time:Q", scale=log_scale(time_domain(times)))
     marks = []
@@ -139,7 +148,7 @@ def class_curves(trajectory: Trajectory, curve: str = "class_loss", title: str |
     Args:
         trajectory: Run to look at: theory, simulation, forecast or training.
         curve: Curve with a dimension `class`.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.class_curves` draws a trajectory. Found {type(trajectory).__name__}.")
@@ -155,9 +164,7 @@ def class_curves(trajectory: Trajectory, curve: str = "class_loss", title: str |
         part = trajectory.replace({name: trajectory[name].sel({"class": label}, drop=True) for name in names})
         panels.append(curves(part, curve=curve, title=f"class {group_name(label)}").properties(**PANEL))
     chart: alt.HConcatChart = alt.hconcat(*panels).resolve_scale(y="shared")
-    if title is not None:
-        chart = chart.properties(title=heading(title))
-    return chart
+    return chart.properties(title=heading(title or large(f"{curve_words(curve)} of every class over training")))
 
 
 PARTS = (*DRIVERS, "rest")
@@ -183,7 +190,7 @@ def drivers(trajectory: Trajectory, title: str | None = None) -> alt.LayerChart:
 
     Args:
         trajectory: Result of `tm.drivers`.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.drivers` draws the trajectory of `tm.drivers`. Found {type(trajectory).__name__}.")
@@ -227,7 +234,9 @@ def drivers(trajectory: Trajectory, title: str | None = None) -> alt.LayerChart:
         alt.Chart(rows(line)).mark_line(strokeWidth=2.5).encode(x, value, stroke),
         alt.Chart(rows([])).mark_point().encode(fill, stroke, shape),
     ]
-    return Layers(layer=layers).properties(**frame(title, WIDTH, FULL_HEIGHT))
+    return Layers(layer=layers).properties(
+        **frame(title, WIDTH, FULL_HEIGHT, shows="Contributions to the difference in loss over time")
+    )
 
 
 def stacked(times: np.ndarray, parts: dict[str, np.ndarray]) -> list[dict[str, Any]]:

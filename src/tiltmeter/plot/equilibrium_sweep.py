@@ -23,9 +23,11 @@ from tiltmeter.plot.theme import (
     WIDTH,
     airy,
     axis,
+    curve_words,
     frame,
     group_name,
     heading,
+    large,
     legend,
     rows,
     short,
@@ -55,7 +57,7 @@ def double_descent(trajectory: Trajectory, curve: str = "loss", title: str | Non
     Args:
         trajectory: Result of `predict` over one grid dimension, usually `samples`.
         curve: Name of the curve, such as "loss" or "error".
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.double_descent` draws a trajectory of `predict`. Found {type(trajectory).__name__}.")
@@ -95,7 +97,9 @@ def double_descent(trajectory: Trajectory, curve: str = "loss", title: str | Non
         "when:N", sort=None, scale=alt.Scale(domain=[END, BEST], range=[[1, 0], [5, 3]]), legend=legend(None)
     )
     line = alt.Chart(rows(data)).mark_line(strokeWidth=2, clip=True).encode(horizontal, vertical, colour, dash)
-    return Layers(layer=[line]).properties(**frame(title, WIDTH, HEIGHT))
+    return Layers(layer=[line]).properties(
+        **frame(title, WIDTH, HEIGHT, shows=large(f"{curve_words(curve)} of each group by {over[0]}"))
+    )
 
 
 def _axis(values: np.ndarray, title: str, log: bool | None = None) -> dict[str, Any]:
@@ -131,7 +135,7 @@ def feature_sweep(
         x: Dimension along the axis.
         curves: Curves to draw.
         samples: Marks the place where x equals it; None: no mark.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not isinstance(found, xr.Dataset):
         raise TypeError(
@@ -149,10 +153,9 @@ def feature_sweep(
     places = np.asarray(found.coords[x].values, dtype=float)
     values = np.concatenate([found[name].values.ravel() for name in curves])
     low, high = airy(float(np.nanmin(values)), float(np.nanmax(values)))
-    across = alt.X(
-        "x:Q", scale=alt.Scale(type="log", domain=[float(places.min()), float(places.max())], nice=False),
-        axis=axis("features per dimension" if x == "features" else x, format="~g"),
-    )  # fmt: skip
+    span = [float(places.min()), float(places.max())]
+    words = axis("features per dimension" if x == "features" else x, values=log_ticks(*span), format="~g")
+    across = alt.X("x:Q", scale=alt.Scale(type="log", domain=span, nice=False), axis=words)
     meaning = CURVES[curves[0]].meaning if curves[0] in CURVES else curves[0]
     up = alt.Y("y:Q", scale=alt.Scale(domain=[low, high], nice=False, zero=False), axis=axis(meaning))
     both = len({name.startswith("training") for name in curves}) > 1
@@ -181,8 +184,8 @@ def feature_sweep(
     if samples is not None:
         mark = alt.Chart(rows([{"x": float(samples)}])).mark_rule(color=INK, strokeDash=[2, 3], strokeWidth=1)
         layers.append(mark.encode(across))
-    chart = Layers(layer=layers).properties(**frame(None))
-    return chart if title is None else chart.properties(title=heading(title))
+    shows = large(f"{curve_words(curves[0])} of each group by number of {x}")
+    return Layers(layer=layers).properties(**frame(title, shows=shows))
 
 
 #: Dimensions that belong to a curve and not to the grid over which it is drawn.
@@ -211,7 +214,7 @@ def equilibrium_sweep(
         measured: Result of `train_to_equilibrium`, drawn as marks with two standard errors; None: no marks.
         curves: Curves to draw, one panel each.
         x: Grid dimension along the axis; None: the only one.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     sets = [theory] if measured is None else [theory, measured]
     for one in sets:
@@ -228,7 +231,9 @@ def equilibrium_sweep(
     whole = Panels(vconcat=panels, spacing=18).resolve_scale(
         color="independent", strokeDash="independent", shape="independent"
     )
-    titled: alt.VConcatChart = whole if title is None else whole.properties(title=heading(title))
+    across = _grid_dimension(theory[curves[0]], curves[0], x)
+    bars = "" if measured is None else "Lines: theory. Marks: trained, with two standard errors."
+    titled: alt.VConcatChart = whole.properties(title=heading(title or f"Trained students by {across}", bars))
     return titled
 
 
@@ -256,9 +261,10 @@ def _panel(theory: xr.DataArray, measured: xr.DataArray | None, name: str, x: st
     if not spread:
         raise ValueError(f"There is nothing to draw: {name!r} has no value.")
     scale = alt.Scale(domain=list(airy(min(spread), max(spread))), nice=False, zero=False)
-    meaning = str(theory.attrs.get("long_name", name))
+    meaning, words = str(theory.attrs.get("long_name", name)), curve_words(name)
+    words = words if words.startswith("difference in") else f"{words} ({meaning})"
     horizontal = alt.X("x:Q", scale=_x_scale(places), axis=axis(_x_title(across), **_ticks(places)))
-    y = alt.Y("value:Q", scale=scale, axis=axis(wrap(f"{name} ({meaning})", int(0.7 * HEIGHT / (LETTER * 13)))))
+    y = alt.Y("value:Q", scale=scale, axis=axis(wrap(words, int(0.7 * HEIGHT / (LETTER * 13)))))
     shared: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None, "legend": legend(_legend(theory))}
     colour = alt.Color(scale=alt.Scale(domain=texts, range=[one.colour for one in evaluations]), **shared)
     dash = alt.StrokeDash(scale=alt.Scale(domain=texts, range=[one.dash for one in evaluations]), **shared)

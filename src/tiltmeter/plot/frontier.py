@@ -32,7 +32,7 @@ def frontier(found: Mapping[str, xr.Dataset], criterion: Criterion, title: str |
     Args:
         found: Results of `equilibrium` over a grid, one per way of training.
         criterion: Unfairness along the axis, one of `tm.fairness.criteria`.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not found:
         raise ValueError("`frontier` needs at least one Dataset by name. Found none.")
@@ -59,4 +59,12 @@ def frontier(found: Mapping[str, xr.Dataset], criterion: Criterion, title: str |
         .mark_point(size=36, strokeWidth=1.4, fill="white", opacity=1.0)
         .encode(x, y, colour, shape),
     ]
-    return Layers(layer=layers).properties(**frame(title, SIDE * 1.3, SIDE))
+    return Layers(layer=layers).properties(
+        **frame(
+            title,
+            SIDE * 1.3,
+            SIDE,
+            shows="Error of the population against unfairness",
+            note="Lines join what no other point beats.",
+        )
+    )

@@ -24,7 +24,9 @@ from tiltmeter.plot.theme import (
     GroupStyle,
     airy,
     axis,
+    curve_words,
     frame,
+    large,
     legend,
     rows,
     run_channels,
@@ -50,7 +52,7 @@ def labelled_points(
         marks: One (series, label, x, y) per mark.
         x_title: Text of the horizontal axis.
         y_title: Text of the vertical axis.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     drawn: list[dict[str, Any]] = [
         {"run": visible(series), "label": visible(label), "x": short(x), "y": short(y)} for series, label, x, y in marks
@@ -69,7 +71,9 @@ def labelled_points(
         .mark_point(size=46, strokeWidth=1.6, opacity=0.9)
         .encode(x, y, channels.colour, channels.shape, alt.Tooltip("label:N")),
     ]
-    return alt.LayerChart(layer=layers).properties(**frame(title, SIDE, SIDE))
+    return alt.LayerChart(layer=layers).properties(
+        **frame(title, SIDE, SIDE, shows=large(f"{y_title} against {x_title}"))
+    )
 
 
 def as_groups(trajectory: Trajectory, curve: str, dim: str) -> Trajectory:
@@ -105,7 +109,7 @@ def angles(values: xr.DataArray, title: str | None = None) -> alt.LayerChart:
 
     Args:
         values: Array with a dimension `angle` in degrees.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if "angle" not in values.dims:
         raise ValueError(f"`values` should have a dimension `angle`. Found dims {values.dims}.")
@@ -131,7 +135,7 @@ def angles(values: xr.DataArray, title: str | None = None) -> alt.LayerChart:
             alt.Chart(rows(line)).mark_line(color=PALETTE[0], strokeWidth=2).encode(x, y),
             alt.Chart(rows(dots)).mark_point(color=PALETTE[1], filled=True, size=80, opacity=1.0).encode(x, y),
         ]
-    ).properties(**frame(title))
+    ).properties(**frame(title, shows="Values by direction of the neuron", note="Dots: extremes."))
 
 
 def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.LayerChart:
@@ -143,7 +147,7 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
 
     Args:
         bias: Arrays with a dimension `ratio`, by name.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not bias:
         raise ValueError("There is nothing to draw: no kind of model.")
@@ -181,7 +185,7 @@ def reliance(bias: Mapping[str, xr.DataArray], title: str | None = None) -> alt.
             ),
             chart.mark_line(strokeWidth=2).encode(x, y, colour, dash),
         ]
-    ).properties(**frame(title))
+    ).properties(**frame(title, shows="Reliance on the shortcut by its amplification"))
 
 
 def labelled_lines(
@@ -198,7 +202,7 @@ def labelled_lines(
     >>> steps = xr.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=("time", "layer"),
     ...                      coords={"time": [1, 10], "layer": ["a", "b"]}, name="rank")
     >>> [one["mark"]["type"] for one in labelled_lines(steps, "layer", null=1.0).to_dict()["layer"]]
-    ['line', 'point']
+    ['line', 'text', 'point']
 
     The null value is averaged over all other dimensions.
 
@@ -207,7 +211,7 @@ def labelled_lines(
         dim: Dimension with one line per label.
         along: Dimension along the axis.
         null: Null value, drawn in black: a number or a curve over `along`; None: none.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
         y_title: Text of the vertical axis; None: the name of the curve.
         clock: What time counts: "step", "epoch", "round" or "t".
     """
@@ -217,6 +221,7 @@ def labelled_lines(
             f"`curve` should have the dimensions {along!r} and {dim!r}, and `seed` at most. Found {curve.dims}."
         )
     places = curve.coords[along].values.astype(float)
+    covers = f" of the mean over {curve.sizes.get('seed', 1)} seeds"
     series = []
     for i, label in enumerate(curve.coords[dim].values.tolist()):
         values = curve.sel({dim: label}).transpose(along, ...)
@@ -226,7 +231,7 @@ def labelled_lines(
             middle, margin = mean.values, SURE * error.values if values.sizes["seed"] > 1 else None
         low, high = (None, None) if margin is None else (middle - margin, middle + margin)
         evaluations = GroupStyle(PALETTE[i % len(PALETTE)], DASHES[i % len(DASHES)], "circle")
-        series.append(Series(str(label), "line", evaluations, places, middle, low, high))
+        series.append(Series(str(label), "line", evaluations, places, middle, low, high, covers=covers))
     if null is not None:
         level = xr.zeros_like(curve) + null
         flat = level.mean([d for d in level.dims if d != along]).values
@@ -236,5 +241,7 @@ def labelled_lines(
     if along != "time":
         ticks = axis(along, values=places.tolist())
         x = alt.X("time:Q", scale=log_scale(domain), axis=ticks)
+    named = y_title or curve_words(str(curve.name or "value"))
+    shows = large(f"{named} of each {dim} over {'training' if along == 'time' else along}")
     words = wrap(y_title or str(curve.attrs.get("long_name", curve.name)), int(HEIGHT / (LETTER * 13)))
-    return Layers(layer=series_layers(series, x, words, dim)).properties(**frame(title))
+    return Layers(layer=series_layers(series, x, words, dim)).properties(**frame(title, shows=shows))

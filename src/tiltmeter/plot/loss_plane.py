@@ -11,7 +11,22 @@ import numpy as np
 from tiltmeter.leaders.scorecard.group_values import GroupValues, on_common_stretch, training_shares
 from tiltmeter.leaders.scorecard.scorecard import Scorecard
 from tiltmeter.plot.offline_charts import Layers, Panels
-from tiltmeter.plot.theme import FAINT, PALETTE, airy, axis, frame, group_name, legend, rows, run_channels, short
+from tiltmeter.plot.theme import (
+    FAINT,
+    INK,
+    PALETTE,
+    airy,
+    axis,
+    curve_words,
+    frame,
+    group_name,
+    heading,
+    large,
+    legend,
+    rows,
+    run_channels,
+    short,
+)
 from tiltmeter.plot.theme import WIDTH as FULL_WIDTH
 from tiltmeter.plot.time_axis import thinned, time_axis, time_domain
 from tiltmeter.record.trajectory import Trajectory
@@ -28,13 +43,13 @@ def areas(card: Scorecard, title: str | None = None) -> alt.LayerChart:
     >>> laws = {"plain": (), "balanced": (tm.interventions.Balanced(by="draws"),)}
     >>> runs = {name: tm.predict(problem, tm.SGD(lr=0.2, interventions=law), [0.0, 60.0]) for name, law in laws.items()}
     >>> len(areas(tm.scorecard(runs)).to_dict()["layer"])
-    2
+    3
 
     Small marks are seeds, large ones their mean. A run that lies left of the baseline and above it levels down.
 
     Args:
         card: Result of `tm.scorecard`.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     dots: list[dict[str, Any]] = []
     means: list[dict[str, Any]] = []
@@ -46,7 +61,7 @@ def areas(card: Scorecard, title: str | None = None) -> alt.LayerChart:
     if not known:
         raise ValueError("There is nothing to draw: no run has areas.")
     spans = [airy(min(one[key] for one in known), max(one[key] for one in known)) for key in ("x", "y")]
-    over = f"{card.curve}, mean over training"
+    over = f"{curve_words(card.curve)}, mean over training"
     x = alt.X("x:Q", scale=alt.Scale(domain=list(spans[0]), nice=False), axis=axis(f"gap in {over}"))
     y = alt.Y("y:Q", scale=alt.Scale(domain=list(spans[1]), nice=False), axis=axis(f"worst group's {over}"))
     channels = run_channels([row.name for row in card.rows])
@@ -56,7 +71,18 @@ def areas(card: Scorecard, title: str | None = None) -> alt.LayerChart:
         .mark_point(size=110, strokeWidth=2.2, opacity=1.0)
         .encode(x, y, channels.colour, channels.shape),
     ]
-    return Layers(layer=layers).properties(**frame(title, SIDE * 1.3, SIDE))
+    dotted = "Small marks: seeds. " if any(len(row.areas_by_seed) > 1 for row in card.rows) else ""
+    shows, note = "Worst group against gap, over the whole training", f"{dotted}Low and left is better."
+    return Layers(layer=[*layers, _names_of_runs(means, x, y)]).properties(
+        **frame(title, SIDE * 1.3, SIDE, shows=shows, note=note)
+    )
+
+
+def _names_of_runs(ends: list[dict[str, Any]], x: alt.X, y: alt.Y) -> alt.Chart:
+    """The name of every run beside its mark."""
+    names = alt.Chart(rows(ends)).mark_text(align="left", dx=9, dy=-7, fontSize=12, color=INK)
+    placed: alt.Chart = names.encode(x, y, text="run:N")
+    return placed
 
 
 #: Height of one line of the picture.
@@ -79,7 +105,7 @@ def who_paid(card: Scorecard, title: str | None = None) -> alt.LayerChart:
 
     Args:
         card: Result of `tm.scorecard`.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     pieces: list[dict[str, Any]] = []
     before = card.baseline.at_selected
@@ -102,7 +128,7 @@ def who_paid(card: Scorecard, title: str | None = None) -> alt.LayerChart:
     y = alt.Y("line:N", sort=order, axis=axis(None, labelLimit=320, grid=False))
     kinds = ["worse off", "better off"]
     colour = alt.Color("kind:N", scale=alt.Scale(domain=kinds, range=[PALETTE[4], PALETTE[0]]), legend=legend(None))
-    written = axis(f"{card.curve}: open mark {visible(card.baseline.name)}, full mark the run")
+    written = axis(f"{curve_words(card.curve)}: open mark {visible(card.baseline.name)}, full mark the run")
     at_old, at_new = (alt.X(f"{name}:Q", scale=scale, axis=written) for name in ("old", "new"))
     data = rows(pieces)
     layers = [
@@ -110,7 +136,9 @@ def who_paid(card: Scorecard, title: str | None = None) -> alt.LayerChart:
         alt.Chart(data).mark_point(size=60, fill="white", opacity=1.0, stroke=FAINT).encode(at_old, y),
         alt.Chart(data).mark_point(size=60, filled=True, opacity=1.0).encode(at_new, y, colour),
     ]
-    return Layers(layer=layers).properties(**frame(title, WIDTH, LINE * len(order)))
+    return Layers(layer=layers).properties(
+        **frame(title, WIDTH, LINE * len(order), shows=f"Who pays, and who gains, in {curve_words(card.curve)}")
+    )
 
 
 UPPER, LOWER = 240, 150
@@ -133,7 +161,7 @@ def pulls(runs: Mapping[str, Trajectory], curve: str = "loss", title: str | None
     Args:
         runs: Runs by name.
         curve: Name of the curve, such as "loss" or "error".
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not runs:
         raise ValueError("`pulls` needs at least one run by name. Found none.")
@@ -147,7 +175,7 @@ def pulls(runs: Mapping[str, Trajectory], curve: str = "loss", title: str | None
     def panel(which: str) -> list[dict[str, Any]]:
         return [row for name, one in found.items() for row in _line(name, one, which)]
 
-    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=axis([curve, "worst (thick), best (thin)"]))
+    y = alt.Y("value:Q", scale=alt.Scale(zero=False), axis=axis([curve_words(curve), "worst (thick), best (thin)"]))
     pulled = [row for name, run in runs.items() if "pull" in run for row in _pull(name, run, group, domain[1])]
     x = time_axis(clock, domain, labels=not pulled)
     upper = Layers(
@@ -156,12 +184,13 @@ def pulls(runs: Mapping[str, Trajectory], curve: str = "loss", title: str | None
             alt.Chart(rows(panel("best"))).mark_line(strokeWidth=1).encode(x, y, channels.colour, channels.dash),
         ]
     ).properties(width=FULL_WIDTH, height=UPPER)
-    lower_y = alt.Y("value:Q", axis=axis(["pull", f"on {group_name(group)}"]))
+    lower_y = alt.Y("value:Q", axis=axis(["group weight", f"on {group_name(group)}"]))
     below = alt.Chart(rows(pulled)).mark_line(strokeWidth=2)
     lower = below.encode(time_axis(clock, domain), lower_y, channels.colour, channels.dash)
     panels = [upper, lower.properties(width=FULL_WIDTH, height=LOWER)] if pulled else [upper]
     both = Panels(vconcat=panels, spacing=8)
-    return both if title is None else both.properties(title=frame(title)["title"])
+    shows = large(f"{curve_words(curve)} of the worst and the best group over training")
+    return both.properties(title=heading(shows if title is None else title))
 
 
 def _line(name: str, run: GroupValues, which: str) -> list[dict[str, Any]]:
@@ -213,7 +242,7 @@ def loss_plane(
         runs: Runs by name.
         curve: Name of the curve, such as "loss" or "error".
         shares: Share of each group, by which means are weighted; None: those the first run recorded.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not runs:
         raise ValueError("`loss_plane` needs at least one run by name. Found none.")
@@ -237,9 +266,11 @@ def loss_plane(
     x = alt.X(
         "x:Q",
         scale=alt.Scale(domain=list(spans[0]), nice=False, reverse=True),
-        axis=axis(f"mean {curve}"),
+        axis=axis(f"mean {curve_words(curve)}, falling to the right"),
     )
-    y = alt.Y("y:Q", scale=alt.Scale(domain=list(spans[1]), nice=False), axis=axis(f"{curve} of the worst group"))
+    y = alt.Y(
+        "y:Q", scale=alt.Scale(domain=list(spans[1]), nice=False), axis=axis(f"{curve_words(curve)} of the worst group")
+    )
     channels = run_channels(list(found))
     low, high = max(spans[0][0], spans[1][0]), min(spans[0][1], spans[1][1])
     diagonal = [{"x": short(low), "y": short(low)}, {"x": short(high), "y": short(high)}]
@@ -250,4 +281,9 @@ def loss_plane(
         .mark_point(size=40, strokeWidth=1.4, fill="white", opacity=1.0)
         .encode(x, y, channels.colour, channels.shape),
     ]
-    return Layers(layer=layers).properties(**frame(title, PLANE_SIDE * 1.3, PLANE_SIDE))
+    ends = [row for row in marks if row["time"] == max(one["time"] for one in marks if one["run"] == row["run"])]
+    shows = f"Where each training goes: mean {curve_words(curve)} and the worst group's"
+    note = "Marks at equal steps. On the dashed line all groups are alike."
+    return Layers(layer=[*layers, _names_of_runs(ends, x, y)]).properties(
+        **frame(title, PLANE_SIDE * 1.3, PLANE_SIDE, shows=shows, note=note)
+    )

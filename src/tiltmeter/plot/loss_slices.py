@@ -32,7 +32,7 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
     Args:
         trajectory: Run that recorded the measure `loss-slice`.
         times: Moments to draw; None: four, evenly spaced in the evaluations.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not isinstance(trajectory, Trajectory):
         raise TypeError(f"`plot.loss_slices` draws a trajectory. Found {type(trajectory).__name__}.")
@@ -70,7 +70,7 @@ def loss_slices(trajectory: Trajectory, times: Sequence[float] | None = None, ti
         moment = f"{trajectory.clock} {float(curve['time'].values[place]):g}"
         panels.append(alt.layer(rule, base.mark_line(strokeWidth=2).encode(dash)).properties(title=moment, **PANEL))
     chart: alt.HConcatChart = alt.hconcat(*panels)
-    return chart if title is None else chart.properties(title=heading(title))
+    return chart.properties(title=heading(title or "Loss of each group along a line through the weights"))
 
 
 def _chosen(known: np.ndarray, times: Sequence[float] | None) -> list[int]:

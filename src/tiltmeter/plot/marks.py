@@ -13,7 +13,19 @@ import xarray as xr
 from tiltmeter.over_seeds import over_seeds
 from tiltmeter.pairs import SURE
 from tiltmeter.plot.promise_rule import promised_since
-from tiltmeter.plot.theme import INK, LINE_SYMBOL, GroupStyle, airy, axis, group_name, legend, rows, short, style_of
+from tiltmeter.plot.theme import (
+    HEIGHT,
+    INK,
+    LINE_SYMBOL,
+    GroupStyle,
+    airy,
+    axis,
+    group_name,
+    legend,
+    rows,
+    short,
+    style_of,
+)
 from tiltmeter.plot.time_axis import thinned
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import numbered
@@ -27,7 +39,7 @@ class Series:
     """One line, or one row of marks, with a band of two standard errors if they are known.
 
     The label names group and trajectory as far as needed; it is empty if there is only one of each. Before `since` a
-    forecast promises nothing.
+    forecast promises nothing. `covers` says of what the band is.
     """
 
     label: str
@@ -38,6 +50,7 @@ class Series:
     low: np.ndarray | None
     high: np.ndarray | None
     since: float | None = None
+    covers: str = ""
 
 
 def series_of(
@@ -52,6 +65,8 @@ def series_of(
     layers = {"line": 0, "points": 0}
     for trajectory, name in zip(trajectories, names, strict=True):
         middle, margin = band(trajectory, curve)
+        seeds = trajectory[curve].sizes.get("seed", 1)
+        covers = f" of the mean over {seeds} seeds" if seeds > 1 else " of each value"
         times = middle.coords["time"].values
         marks = times[times > 0].size < 2 or (together and trajectory.origin.source not in CALCULATED)
         mark: Literal["line", "points"] = "points" if marks else "line"
@@ -70,6 +85,7 @@ def series_of(
                     low=None if error is None else values - error,
                     high=None if error is None else values + error,
                     since=promised_since(trajectory),
+                    covers=covers,
                 )
             )
         layers[mark] += 1
@@ -134,14 +150,16 @@ def _of_group(values: xr.DataArray, group: Hashable) -> np.ndarray | None:
     return one.values
 
 
+#: Names at the ends of lines are drawn for at most so many series.
+NAMED = 6
 #: Number of marks of one series: few enough to distinguish circles from triangles.
 MARKS = 32
 
 
 def series_layers(
-    series: Sequence[Series], x: alt.X, y_title: str | list[str], legend_title: str | None
+    series: Sequence[Series], x: alt.X, y_title: str | list[str], legend_title: str | None, height: float = HEIGHT
 ) -> list[alt.Chart]:
-    """Bands at the bottom, then lines, then points.
+    """Bands at the bottom, then lines, then points; of a few series, the names at the ends.
 
     All share one legend: lines and marks are symbols of the same scales, and a line's symbol is a stroke.
     """
@@ -152,7 +170,12 @@ def series_layers(
     dashes = alt.Scale(domain=labels, range=[one.style.dash if one.mark == "line" else [1, 0] for one in series])
     symbols = alt.Scale(domain=labels, range=[LINE_SYMBOL if one.mark == "line" else one.style.shape for one in series])
     title = [*([legend_title] if legend_title else []), *_meanings(series)]
-    shared: dict[str, Any] = {"field": "series", "type": "nominal", "sort": None, "legend": legend(title or None)}
+    shared: dict[str, Any] = {
+        "field": "series",
+        "type": "nominal",
+        "sort": None,
+        "legend": legend(title or None, orient="bottom", columns=4, titleLimit=520),
+    }
     colour = alt.Color(scale=colours, **shared)
     dash = alt.StrokeDash(scale=dashes, **shared)
     shape = alt.Shape(scale=symbols, **shared)
@@ -181,12 +204,28 @@ def series_layers(
         return [*areas, *(layer for layer, data, _ in drawn if data)]
     # The legend takes its symbols from a layer that draws nothing: a shape channel on lines would add marks to them.
     key = alt.Chart(rows([])).mark_point().encode(colour, dash, shape)
-    return [*areas, *(layer.encode(*channels) for layer, data, channels in drawn if data), key]
+    names = alt.Chart(rows(_ends(series, y_scale.domain, height))).mark_text(align="left", dx=6, fontSize=12, color=INK)
+    ends = [names.encode(x, y, text="series:N")] if len(series) <= NAMED else []
+    return [*areas, *(layer.encode(*channels) for layer, data, channels in drawn if data), *ends, key]
+
+
+def _ends(series: Sequence[Series], domain: Any, height: float) -> list[dict[str, Any]]:
+    """The name of every series at its last value, moved apart where two would overlap."""
+    drawn = [[row for row in _rows(one) if row["value"] is not None] for one in series]
+    last = sorted((known[-1] for known in drawn if known), key=lambda row: row["value"])
+    least, low = 13.0 * (domain[1] - domain[0]) / height, float("-inf")
+    placed = []
+    for row in last:
+        low = max(row["value"], low + least)
+        placed.append({"time": row["time"], "series": row["series"], "value": short(low)})
+    excess = max(0.0, low - domain[1])  # the highest stay inside the frame
+    return [{**row, "value": short(row["value"] - excess)} for row in placed] if excess else placed
 
 
 def _meanings(series: Sequence[Series]) -> list[str]:
     """What the bands of a chart are."""
-    return ["bands: ± 2 standard errors"] if any(one.low is not None for one in series) else []
+    covers = dict.fromkeys(one.covers for one in series if one.low is not None)
+    return [f"bands: ± 2 standard errors{words}" for words in covers]
 
 
 def _promised(drawn: list[dict[str, Any]], since: float | None) -> list[dict[str, Any]]:

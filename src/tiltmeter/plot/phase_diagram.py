@@ -11,6 +11,7 @@ import altair as alt
 import numpy as np
 import xarray as xr
 
+from tiltmeter.leaders.headline import term
 from tiltmeter.pairs import groups_of
 from tiltmeter.plot.offline_charts import Layers
 from tiltmeter.plot.theme import FAINT, SHADES, axis, frame, group_name, legend, rows, short
@@ -219,7 +220,7 @@ def phase_diagram(
         curve: Name of the curve, such as "loss" or "error".
         x: Grid dimension along the horizontal axis; None: the first.
         y: Grid dimension along the vertical axis; None: the second.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     across, up = grid_dimensions(trajectory, curve, x, y)
     kinds = kinds_of(trajectory, curve, across, up)
@@ -228,7 +229,7 @@ def phase_diagram(
     present = [kind for kind in range(len(kinds.names)) if (matrix == kind).any()]
     names = [kinds.names[kind] for kind in present]
 
-    told = legend(f"{curve} at the end", symbolSize=180, symbolStrokeWidth=1, offset=14)
+    told = legend(f"{term(curve)} at the end", symbolSize=180, symbolStrokeWidth=1, offset=14)
     shared: dict[str, Any] = {"field": "kind", "type": "nominal", "sort": None, "legend": told}
     place = {
         "x": alt.X("x:Q", **horizontal.channel()),
@@ -256,7 +257,9 @@ def phase_diagram(
         alt.Chart(rows(strokes)).mark_rule(strokeWidth=0.8, color=FAINT, clip=True).encode(**place),
         alt.Chart(rows([])).mark_point().encode(fill, stroke, shape),  # gives the legend its symbols
     ]
-    return Layers(layer=layers).properties(**frame(title, SIDE, SIDE))
+    return Layers(layer=layers).properties(
+        **frame(title, SIDE, SIDE, shows=f"Who leads in {term(curve)} at the end, and whether the lead changed")
+    )
 
 
 def grid_dimensions(trajectory: Trajectory, curve: str, x: str | None, y: str | None) -> tuple[str, str]:

@@ -9,10 +9,12 @@ from typing import Any
 
 import altair as alt
 
+from tiltmeter.leaders.headline import term
+from tiltmeter.names import CURVES
 from tiltmeter.shown_text import group_name as group_name
 from tiltmeter.shown_text import visible
 
-__all__ = ["DASHES", "INK", "PALETTE", "airy", "axis", "frame", "legend", "rows", "short"]
+__all__ = ["DASHES", "INK", "PALETTE", "airy", "axis", "curve_words", "frame", "legend", "rows", "short"]
 
 
 # Altair's own default draws a chart in a notebook with scripts from the network. A picture that is already drawn needs
@@ -123,21 +125,53 @@ def legend(title: str | list[str] | None, **settings: Any) -> alt.Legend:
     )
 
 
-def heading(title: str) -> alt.TitleParams:
-    """The title of a picture."""
-    return alt.TitleParams(title, anchor="start", fontSize=14, fontWeight="bold", color=INK, offset=12)
+def heading(title: str, note: str = "") -> alt.TitleParams:
+    """The title of a picture, and in smaller letters below it what its marks are."""
+    return alt.TitleParams(
+        title,
+        subtitle=note or alt.Undefined,
+        anchor="start",
+        fontSize=14,
+        fontWeight="bold",
+        color=INK,
+        offset=12,
+        subtitleFontSize=12,
+        subtitleColor=INK,
+        subtitlePadding=4,
+    )
 
 
-def frame(title: str | None, width: float = WIDTH, height: float = HEIGHT) -> dict[str, Any]:
+def frame(
+    title: str | None, width: float = WIDTH, height: float = HEIGHT, shows: str = "", note: str = ""
+) -> dict[str, Any]:
     """The properties of a picture: its size and, if any, its title.
 
     Args:
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
         width: Width in pixels.
         height: Height in pixels.
+        shows: What the picture shows, the title where none is given; empty: no title.
+        note: What its marks are, below the title.
     """
     size: dict[str, Any] = {"width": width, "height": height}
-    return size if title is None else {**size, "title": heading(title)}
+    words = shows if title is None else title
+    return {**size, "title": heading(words, note)} if words else size
+
+
+def large(text: str) -> str:
+    """A text that begins with a large letter."""
+    return text[:1].upper() + text[1:]
+
+
+def curve_words(curve: str) -> str:
+    """What a curve is called on an axis.
+
+    >>> curve_words("error_gap"), curve_words("tpr"), curve_words("class_loss")
+    ('difference in error', 'true positive rate', 'class loss')
+    """
+    base = curve.removesuffix("_gap")
+    differs = base != curve and base in CURVES and CURVES[curve].meaning.startswith("difference")
+    return f"difference in {term(base)}" if differs else term(curve)
 
 
 def airy(low: float, high: float) -> tuple[float, float]:
@@ -199,7 +233,8 @@ def run_channels(names: Sequence[str], lines: bool = False, title: str | None = 
         title: Text above the legend; None: no text.
     """
     domain = [visible(name) for name in names]
-    settings = {"symbolType": LINE_SYMBOL, "symbolSize": 260} if lines else {}
+    settings: dict[str, Any] = {"symbolType": LINE_SYMBOL, "symbolSize": 260} if lines else {}
+    settings |= {"orient": "bottom", "columns": 4}
     shared: dict[str, Any] = {"field": "run", "type": "nominal", "sort": None, "legend": legend(title, **settings)}
 
     def ranged(values: Sequence[Any]) -> alt.Scale:

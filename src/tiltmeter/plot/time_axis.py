@@ -19,20 +19,30 @@ Domain = tuple[float, float]
 
 
 def log_ticks(low: float, high: float) -> list[float]:
-    """Round numbers between `low` and `high` for a logarithmic axis; powers of ten if there are at least three.
+    """Round numbers between `low` and `high` for a logarithmic axis: 1, 3, 10, 30, or only powers of ten on a long one.
 
-    >>> log_ticks(0.01, 200.0)
-    [0.01, 0.1, 1.0, 10.0, 100.0]
-    >>> log_ticks(30.0, 250.0)
-    [50.0, 100.0, 200.0]
+    >>> log_ticks(1.0, 2000.0)
+    [1.0, 3.0, 10.0, 30.0, 100.0, 300.0, 1000.0]
+    >>> log_ticks(1e-3, 1e5)
+    [0.001, 0.01, 0.1, 1.0, 10.0, 100.0, 1000.0, 10000.0, 100000.0]
     """
     first, last = math.floor(math.log10(low)), math.ceil(math.log10(high))
-    for mantissas in ((1,), (1, 2, 5), tuple(range(1, 10))):
+    for mantissas in ((1,) if last - first > 5 else (1, 3), (1, 2, 5), tuple(range(1, 10))):
         found = [float(f"{m}e{power}") for power in range(first, last + 1) for m in mantissas]
         found = [tick for tick in found if low * (1 - 1e-9) <= tick <= high * (1 + 1e-9)]
         if len(found) >= 3:
             return found[:: math.ceil(len(found) / 9)]
     return [low, high] if high > low else [low]
+
+
+def to_the_end(ticks: list[float], domain: Domain) -> list[float]:
+    """The ticks and the last time; those too close to it go.
+
+    >>> to_the_end([1.0, 10.0, 100.0, 1000.0], (1.0, 2500.0)), to_the_end([1.0, 10.0, 100.0], (1.0, 110.0))
+    ([1.0, 10.0, 100.0, 1000.0, 2500.0], [1.0, 10.0, 110.0])
+    """
+    end = float(f"{domain[1]:.4g}")
+    return [*(tick for tick in ticks if pixels(tick, domain, 1.0) < 0.92), end if end <= domain[1] else domain[1]]
 
 
 def tick_labels(ticks: list[float]) -> str:
@@ -47,7 +57,7 @@ def log_scale(domain: Domain) -> alt.Scale:
 
 def time_axis(clock: Clock, domain: Domain, *, labels: bool = True) -> alt.X:
     """The x channel of every picture over time; use `labels=False` for all but the lowest of stacked panels."""
-    ticks = log_ticks(*domain)
+    ticks = to_the_end(log_ticks(*domain), domain)
     title = CLOCK_TITLE[clock] if labels else None
     written = axis(title, values=ticks, labelExpr=tick_labels(ticks), labels=labels, ticks=labels)
     return alt.X("time:Q", scale=log_scale(domain), axis=written)

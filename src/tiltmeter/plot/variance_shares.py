@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.plot.offline_charts import Layers
-from tiltmeter.plot.theme import INK, PALETTE, SHAPES, airy, axis, frame, legend, rows, short
+from tiltmeter.plot.theme import INK, PALETTE, SHAPES, airy, axis, curve_words, frame, large, legend, rows, short
 from tiltmeter.shown_text import visible
 from tiltmeter.study.variance.shares import Shares
 
@@ -29,7 +29,7 @@ def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = Non
         table: Response with one dimension per factor and `seed`.
         x: Factor along the axis.
         colour: Factor with one colour per level.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     for name in (x, colour):
         if name not in table.dims or name == "seed":
@@ -70,7 +70,10 @@ def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = Non
         scale=alt.Scale(domain=labels[colour], range=[SHAPES[k % len(SHAPES)] for k in range(len(labels[colour]))]),
         legend=legend(colour),
     )
-    up = alt.Y("y:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis(str(table.name or "response")))
+    words = curve_words(str(table.name or "response"))
+    shows = large(f"{words} by {x} and {colour}")
+    note = "Bars: 90 % intervals of the mean over seeds. Small dots: seeds."
+    up = alt.Y("y:Q", scale=alt.Scale(domain=domain, nice=False), axis=axis(words))
     summary = alt.Chart(rows(means)).encode(places, shift, shades)
     layers = [
         alt.Chart(rows(dots)).mark_circle(size=14, opacity=0.35).encode(places, shift, shades, up),
@@ -78,7 +81,7 @@ def cell_means(table: xr.DataArray, x: str, colour: str, title: str | None = Non
         summary.mark_rule(strokeWidth=2).encode(alt.Y("low:Q"), alt.Y2("high:Q")),
         summary.mark_point(size=50, filled=True, opacity=1.0).encode(up, shapes),
     ]
-    return Layers(layer=layers).properties(**frame(title))
+    return Layers(layer=layers).properties(**frame(title, shows=shows, note=note))
 
 
 def _labels(table: xr.DataArray, name: str) -> list[str]:
@@ -103,7 +106,7 @@ def variance_shares(found: Sequence[Shares], parts: Sequence[str] | None = None,
     Args:
         found: Results of `tm.shares`, one row each.
         parts: Columns; None: the factors, the pairs that reach a twentieth somewhere, the rest and chance.
-        title: Text above the picture; None: no title.
+        title: Text above the picture; None: what it shows.
     """
     if not found:
         raise ValueError("`variance_shares` needs at least one result of `shares`. Found none.")
@@ -116,7 +119,7 @@ def variance_shares(found: Sequence[Shares], parts: Sequence[str] | None = None,
                 row = held[part]
                 squares.append(
                     {
-                        "response": one.response,
+                        "response": curve_words(one.response),
                         "part": part,
                         "share": short(row.share),
                         "text": f"{row.share:.0%}",
@@ -124,7 +127,7 @@ def variance_shares(found: Sequence[Shares], parts: Sequence[str] | None = None,
                     }
                 )
     x = alt.X("part:N", sort=columns, axis=axis(None, orient="top", labelAngle=-30, labelLimit=200))
-    y = alt.Y("response:N", sort=[one.response for one in found], axis=axis(None, labelLimit=240))
+    y = alt.Y("response:N", sort=[curve_words(one.response) for one in found], axis=axis(None, labelLimit=240))
     scale = alt.Scale(domain=[0, 1], scheme="blues")
     colour = alt.Color("share:Q", scale=scale, legend=legend("share of variance", format="%"))
     base = alt.Chart(rows(squares)).encode(x, y)
@@ -134,7 +137,15 @@ def variance_shares(found: Sequence[Shares], parts: Sequence[str] | None = None,
         base.mark_text(fontSize=13, dy=-6).encode(alt.Text("text:N"), color=ink),
         base.mark_text(fontSize=9, dy=9).encode(alt.Text("interval:N"), color=ink),
     ]
-    return Layers(layer=layers).properties(**frame(title, 1.35 * SIZE * len(columns), SIZE * len(found)))
+    return Layers(layer=layers).properties(
+        **frame(
+            title,
+            1.35 * SIZE * len(columns),
+            SIZE * len(found),
+            shows="What explains the differences between runs",
+            note="Below each share: its interval.",
+        )
+    )
 
 
 def _columns(found: Sequence[Shares]) -> list[str]:

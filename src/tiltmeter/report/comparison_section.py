@@ -8,9 +8,10 @@ from tiltmeter.fairness.estimate import UNKNOWN
 from tiltmeter.report import svg
 from tiltmeter.report.changes import change_table, comparable
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.html import Cell, card_table, figure, paragraph, section
+from tiltmeter.report.frame import short
+from tiltmeter.report.html import Cell, card_table, escape, figure, paragraph, section
 from tiltmeter.report.score_table import score_table
-from tiltmeter.report.stretched_axis import stretched_axis
+from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.wording import between, moment, number, percents, points, when
 from tiltmeter.shown_text import percent
 
@@ -100,28 +101,35 @@ def _chart(runs: list[Findings], curve: str) -> str:
     # A nowcast begins where its run stands.
     late = any(float(one[0]) < float(longest[0]) for one in times)
     axis = stretched_axis(np.unique(np.concatenate(times)) if late else longest)
-    parts = []
-    share = same[0].rows[curve].term.share
-    for level in (low, (low + high) / 2, high):
-        y = 12 + (high - level) / (high - low) * 220
-        words = percent(level, 0) if share else number(level)
-        parts += [svg.line(60, y, 560, y, "grid"), svg.text(55, y + 4, words, "tick", "end")]
-    for time in axis.ticks(500.0):
-        parts.append(svg.text(60 + float(axis.place(time)) * 500, 250, moment(time), "tick", "middle"))
-    names: list[str] = []
-    ends_at: list[tuple[float, float, str, str]] = []
-    for place, (run, one) in enumerate(zip(same, courses, strict=True)):
-        assert one is not None
-        x = 60 + axis.place(one.coords["time"].values.astype(float)) * 500
-        for group, kind in enumerate(run.colours):
-            heights = 12 + (high - one.values[:, group]) / (high - low) * 220
-            parts.append(svg.path(x, heights, f"line thin {kind}"))
-            if np.isfinite(heights[-1]):
-                ends_at.append((float(x[-1]), float(heights[-1]), str(place + 1), kind))
-        names.append(f"{place + 1} {run.name}")
-    for (x_end, _, words, kind), y in zip(ends_at, svg.spread([end[1] for end in ends_at], 13.0, 12, 240), strict=True):
-        parts.append(svg.text(x_end + 6, y + 4, words, f"lab {kind}"))
     term = same[0].rows[curve].term
-    caption = f"by {runs[0].clock}. Colours are groups, numbers at the ends are runs: {', '.join(names)}."
-    drawn = svg.picture(600, 258, parts, f"{term.title} of all runs", f"Runs: {', '.join(names)}", "")
-    return figure(caption, drawn, strong=term.title, middle=True)
+    panels = "".join(f"<div><h3>{escape(run.name)}</h3>{_panel(run, curve, axis, (low, high))}</div>" for run in same)
+    caption = f"by {runs[0].clock}, one panel for each run on the same scales; the numbers are values at the end."
+    return figure(caption, f'<div class="mult">{panels}</div>', strong=f"{term.title} of each group")
+
+
+def _panel(run: Findings, curve: str, axis: StretchedAxis, span: tuple[float, float]) -> str:
+    """One run: a line for each group, with its name and last value at the end."""
+    row, (low, high) = run.rows[curve], span
+    assert row.course is not None
+
+    def y(values: np.ndarray | float) -> np.ndarray:
+        return np.asarray(8 + (high - np.asarray(values)) / (high - low) * 150)
+
+    def words(value: float) -> str:
+        return percent(value, 0) if row.term.share else number(value)
+
+    parts = []
+    for level in (low, (low + high) / 2, high):
+        at = float(y(level))
+        parts += [svg.line(46, at, 230, at, "grid"), svg.text(41, at + 4, words(level), "tick", "end")]
+    for time in axis.ticks(184.0):
+        parts.append(svg.text(46 + float(axis.place(time)) * 184, 176, moment(time), "tick", "middle"))
+    x = 46 + axis.place(row.course.coords["time"].values.astype(float)) * 184
+    for place, kind in enumerate(run.colours):
+        parts.append(svg.path(x, y(row.course.values[:, place]), f"line thin {kind}"))
+    known = [place for place in range(len(run.groups)) if np.isfinite(row.course.values[-1, place])]
+    heights = svg.spread([float(y(row.course.values[-1, place])) for place in known], 13.0, 8, 158)
+    told = [f"{words(float(row.course.values[-1, place]))} {run.names[place]}" for place in known]
+    for place, height, label in zip(known, heights, told, strict=True):
+        parts.append(svg.text(float(x[-1]) + 5, height + 4, short(label, 85), f"lab {run.colours[place]}"))
+    return svg.picture(320, 182, parts, f"{row.term.title} of each group in {run.name}", ", ".join(told), "")

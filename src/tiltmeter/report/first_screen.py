@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -75,16 +75,12 @@ def kicker(found: Findings) -> list[str]:
 
 
 def in_words(found: Findings) -> str:
-    """The headline's numbers in the words of the task, and what the error rate says beside it."""
+    """The headline's numbers in the words of the task, where it has any, and what the error rate says beside it."""
     row, parts = found.headline, []
     if row.clear and row.term.share and not found.many:
         values = percents(*(row.values[place].value for place in found.pair))
         shares = [f"{value} of {found.names[place]}" for value, place in zip(values, found.pair, strict=True)]
-        asked = "" if found.question is None else found.question.sentence(row.term.curve, *shares)
-        both = f"{shares[0]} and {shares[1]}"
-        plain = {"tpr": f"Of the positive cases, {both} were found.", "positive_rate": f"{both} were decided positive."}
-        plain["fpr"] = f"Of the negative cases, {both} were decided positive by mistake."
-        parts.append(asked or plain.get(row.term.curve, ""))
+        parts.append("" if found.question is None else found.question.sentence(row.term.curve, *shares))
     parts.append(_beside_error(found))
     return " ".join(part for part in parts if part)
 
@@ -124,11 +120,17 @@ def _how_much(found: Findings) -> tuple[str, str]:
         return "not clear", f"the gap in {row.term.name} may be up to {size}"
     pair, gap = row.clear[0]
     names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
-    whose = "gap" if found.two else f"gap between {names}"
+    whose = "gap" if found.two or _in_headline(found, pair) else f"gap between {names}"
     size = points(gap.value) if row.term.share else number(gap.value)
     span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
     sure = "" if found.scope == "exact" else f"; {100 * (1 - found.judged.level):g} % range: {span}"
     return size, f"{whose}{sure}"
+
+
+def _in_headline(found: Findings, pair: tuple[Hashable, Hashable]) -> bool:
+    """Whether the headline names both groups, so that they need not be named again."""
+    line = found.judged.headline
+    return line.pair is not None and set(line.pair) == set(pair) and "; the others have " not in line.brief
 
 
 def _since(found: Findings) -> tuple[str, str]:
@@ -269,9 +271,10 @@ def _verdict(found: Findings, row: Row) -> str:
         (first, second), gap = row.clear[0]
         size = points(gap.value) if row.term.share else number(gap.value)
         above = f"{short(group_name(first), 120, PLAIN)} above {short(group_name(second), 120, PLAIN)} by {size}"
-        words = f"gap {size}" if found.two else above
+        named = found.two or (row is found.headline and _in_headline(found, (first, second)))
+        words = f"gap {size}" if named else above
         more = len(row.clear) - 1
-        rest = f" ({more} more pair{'s' if more > 1 else ''} clear)" if more and not found.two else ""
+        rest = f" and {more} more pair{'s' if more > 1 else ''}" if more and not found.two else ""
         return f'<b class="tag real">clear</b><span>{escape(words + rest)}</span>'
     seen = max((abs(one.value) for one in row.differences if one.known), default=0.0)
     told = points if row.term.share else number

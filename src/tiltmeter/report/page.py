@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from html import escape as escape_html
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -16,18 +17,17 @@ from tiltmeter.shown_text import visible
 __all__ = ["Section", "Table", "write_page"]
 
 
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; color: #222; background: #fff; max-width: 60rem; margin: 2rem auto;
-  padding: 0 1rem; }
-h1 { font-size: 1.6rem; } h2 { font-size: 1.2rem; margin-top: 2.2rem; }
-table { border-collapse: collapse; margin: 1rem 0; } th, td { padding: .3rem .8rem; border-bottom: 1px solid #ddd; }
-th { text-align: left; } td { font-variant-numeric: tabular-nums; }
-.chart, .wide { overflow-x: auto; margin: 1rem 0; } .chart svg { max-width: 100%; min-width: 34rem; height: auto; }
-pre { background: #f6f6f6; padding: .8rem; overflow-x: auto; white-space: pre-wrap; overflow-wrap: anywhere; }
-td { overflow-wrap: break-word; max-width: 36rem; }
-@media (max-width: 40rem) { body { margin: .5rem auto; } th, td { padding: .25rem .4rem; font-size: .85rem; } }
- footer { color: #666; font-size: .85rem; margin-top: 3rem; }
+#: Charts scroll on a narrow page; on a dark one their lightness is turned round, and their hues stay.
+_CHARTS = """
+.chart.vega-embed { display:block; overflow-x:auto; margin:1rem 0 }
+.chart svg { width:auto; max-width:100%; min-width:34rem }
+@media screen and (prefers-color-scheme:dark) { .chart svg { filter:invert(.91) hue-rotate(180deg) } }
 """
+
+
+def house_style() -> str:
+    """The style sheet of every page: light and dark, wide and narrow, screen and paper."""
+    return files("tiltmeter.report").joinpath("style.css").read_text(encoding="utf-8")
 
 
 def escape(text: str) -> str:
@@ -103,11 +103,11 @@ def write_page(path: str | Path, title: str, sections: Iterable[Section], footer
     for section in sections:
         body.append(f"<h2>{escape(section.heading)}</h2>")
         body += [f"<p>{escape(text)}</p>" for text in section.text]
-        body += [f"<div class='wide'>{table.to_html()}</div>" for table in section.tables]
+        body += [f"<div class='scroll'>{table.to_html()}</div>" for table in section.tables]
         for chart in section.charts:
             body.append(f'<div class="chart" id="chart{len(specs)}"></div>')
             specs.append(chart.to_dict())
         body += [f"<pre>{escape(block)}</pre>" for block in section.code]
     whole = f"<h1>{escape(title)}</h1>\n" + "\n".join(body) + f"\n<footer>{escape(footer)}</footer>"
-    write_atomically(path, page_html(title, _STYLE, whole, specs).encode())
+    write_atomically(path, page_html(title, house_style() + _CHARTS, whole, specs).encode())
     return path

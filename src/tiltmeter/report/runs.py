@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Mapping, Sequence
-from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,7 @@ from tiltmeter.report.findings import Findings, findings
 from tiltmeter.report.first_screen import first_screen
 from tiltmeter.report.forecast_section import forecast_section
 from tiltmeter.report.html import escape, fold
-from tiltmeter.report.page import page_place
+from tiltmeter.report.page import house_style, page_place
 from tiltmeter.report.positive_label import PositiveLabel
 from tiltmeter.report.run_page import DISCOVERED, LEVELS, body, contents, discovered_section, facts, levels_section
 from tiltmeter.report.trained_to_the_end import dataset_section
@@ -132,7 +131,7 @@ def page(
     footer = (
         f"<footer>Written by tiltmeter {escape(__version__)}. Nothing on this page is loaded from elsewhere.</footer>"
     )
-    write_atomically(path, page_html(title, _style(), f"{inside}\n{footer}\n{data}").encode())
+    write_atomically(path, page_html(title, house_style(), f"{inside}\n{footer}\n{data}").encode())
     return path, told
 
 
@@ -171,10 +170,6 @@ def _roles(asked: list[Findings]) -> tuple[Findings, tuple[Findings, ...], tuple
 def _asked(run: Trajectory, question: Question | None) -> Question | None:
     """The question, for runs that have the curve it asks for; a theory beside them may not."""
     return question if question is not None and question.asked in run else None
-
-
-def _style() -> str:
-    return files("tiltmeter.report").joinpath("style.css").read_text(encoding="utf-8")
 
 
 def _source(run: Trajectory | xr.Dataset) -> str:

@@ -30,7 +30,7 @@ export class RunTable {
     this.count = make("p", { class: "small", role: "status" });
     this.more = make("button", { type: "button", class: "hidden", onclick: () => { this.most *= 4; this.draw(); } }, "Show more");
     this.tools = make("div", { class: "row" }, make("label", { for: "run-filter" }, "filter"), this.filter, make("label", { for: "run-order" }, "order"), this.order, this.cellsLine);
-    const head = ["", "run", "state", term("leader", "leads now"), term("crossing", "last crossing"), "age"].map((name) => make("th", { scope: "col" }, name));
+    const head = ["", "run", "state", term("leader", "leads now"), term("crossing", "lead change"), "age"].map((name) => make("th", { scope: "col" }, name));
     this.element = make("div", { class: "panel" }, make("h2", {}, "In this folder"),
       this.tools,
       make("div", { class: "scroll" }, make("table", { id: "run-table" }, make("thead", {}, make("tr", {}, ...head)), this.body)), this.count, this.more);
