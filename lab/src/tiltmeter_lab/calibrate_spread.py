@@ -20,7 +20,8 @@ import numpy as np
 import torch
 
 import tiltmeter as tm
-from tiltmeter.forecast.bands import FACTORS, LEVEL, spread_limits
+from tiltmeter.forecast.bands import FACTORS, spread_limits
+from tiltmeter_lab.calibrate_twins import LEVEL
 from tiltmeter_lab.judge_forecasts import CURVES, STREAM, draw_task, kept_rows, watch
 
 #: Numbers of the tasks; those that judge are below 5200.
