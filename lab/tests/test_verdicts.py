@@ -56,6 +56,13 @@ def test_the_index_counts_and_marks_every_experiment(outcomes):
     assert set(TOPIC_STARTS) <= set(EXPERIMENTS)
 
 
+def test_the_index_is_filtered_by_paper(outcomes):
+    paper = "A question of Corbett-Davies and Goel (2018); Sarao Mannelli, Gerace and Saglietti, Bias-inducing (2022)"
+    text = index_page([replace(outcome, paper=paper) for outcome in outcomes], "evidence")
+    assert '|Corbett-Davies 2018|Sarao Mannelli 2022"><td>' in text
+    assert "<option>Corbett-Davies 2018</option><option>Sarao Mannelli 2022</option></select>" in text
+
+
 def test_a_dot_lies_between_what_is_neutral_and_what_is_asked():
     claim = Claim("Groups differ", 0.5, "gap", 1.0, error=0.0, seeds=10, neutral=0.0)
     x = {name: float(re.search(rf'{name}" (?:d="M|cx=")([\d.]+)', line(claim))[1]) for name in ("asked", "neutral")}
