@@ -28,6 +28,8 @@ from tiltmeter_lab.verdicts import (
     spoken,
 )
 
+#: The stored outcomes: of them the documentation makes its pages, and the explorer shows them in folders without runs.
+STORE = Path(__file__).with_name("verdicts.json")
 #: The first experiment of each topic in the catalogue -> the topic.
 TOPIC_STARTS = {
     "order-parameters": "dynamics of bias",
@@ -68,7 +70,7 @@ def write_outcomes(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
     return file
 
 
-def read_outcomes(file: Path) -> list[Outcome]:
+def read_outcomes(file: Path = STORE) -> list[Outcome]:
     """The stored outcomes; none if there is no such file."""
     return [Outcome.from_json(one) for one in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
 
@@ -117,7 +119,8 @@ def works(paper: str) -> list[str]:
 
 def index_table(outcomes: Sequence[Outcome], folder: str) -> str:
     """The index as HTML: a table with a row per experiment; boxes and chips show where scripts run."""
-    rows, named = [], set()
+    rows: list[str] = []
+    named: set[str] = set()
     for name, several in by_experiment(outcomes).items():
         claims = spoken(several)
         counts = {verdict: sum(claim.verdict == verdict for _, claim in claims) for verdict in VERDICTS}
