@@ -50,7 +50,20 @@ def test_seconds_paths_and_versions_are_masked():
 
 def test_a_page_runs_in_order(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    assert list(OUTPUTS.executed(TEXT).values()) == ["1", "2"]
+    assert list(OUTPUTS.executed(TEXT)[0].values()) == ["1", "2"]
+
+
+def test_blocks_after_a_slow_one_are_quick_to_pass_only_while_nothing_changes(tmp_path, monkeypatch):
+    monkeypatch.setattr(OUTPUTS, "QUICK", tmp_path / "quick.json")
+    OUTPUTS._store_quick("page", TEXT, [0.5, 3.0])
+    assert OUTPUTS.quick_blocks("page", TEXT) == 1
+    assert OUTPUTS.quick_blocks("page", TEXT.replace("Words", "Other words")) == 1
+    assert OUTPUTS.quick_blocks("page", TEXT.replace("print(2)", "print(5)")) == 2
+    assert OUTPUTS.quick_blocks("unknown", TEXT) == 2
+    OUTPUTS._store_quick("page", TEXT, [0.5, 1.9])
+    assert OUTPUTS.quick_blocks("page", TEXT) == 1, "measured once"
+    OUTPUTS._store_quick("page", TEXT.replace("print(2)", "print(5)"), [0.5, 1.9])
+    assert OUTPUTS.quick_blocks("page", TEXT.replace("print(2)", "print(5)")) == 2
 
 
 def test_the_page_of_the_command_line_lists_every_option(monkeypatch):

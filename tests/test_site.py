@@ -34,7 +34,7 @@ def test_every_page_is_in_exactly_one_tree():
 def test_the_proofs_of_the_front_page_are_those_of_the_verdicts():
     front = (DOCS / "index.md").read_text(encoding="utf-8")
     page = pytest.importorskip("tiltmeter_lab.verdict_page")
-    claims = page.spoken(page.read_outcomes(DOCS / "lab" / "verdicts.json"))
+    claims = page.spoken(page.read_outcomes())
     verdicts = "\n".join(" ".join(page.row(name, claim)) for name, claim in claims)
     _, published, clear, against, undecided, measured, _ = page.counted_by_origin(claims)[0]
     assert f"**{clear} of {published}** published claims" in front

@@ -2,13 +2,15 @@
 document.addEventListener("DOMContentLoaded", () => {
   const part = document.querySelector(".evidence");
   if (!part) return;
-  const [filters, search, count] = [".filters", "input", ".filters p"].map((name) => part.querySelector(name));
+  const [filters, search, paper, count] = [".filters", "input", "select", ".filters p"]
+    .map((name) => part.querySelector(name));
   const groups = [...part.querySelectorAll(".chips")].map((group) => [...group.querySelectorAll("button")]);
   const rows = [...part.querySelectorAll("tbody tr")];
   const show = () => {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     const chosen = groups
       .map((chips) => chips.filter((chip) => chip.ariaPressed === "true").map((chip) => chip.textContent))
+      .concat([paper.value ? [paper.value] : []])
       .filter((names) => names.length);
     rows.forEach((row) => {
       const marks = row.dataset.marks.split("|");
@@ -22,7 +24,7 @@ document.addEventListener("DOMContentLoaded", () => {
     chip.ariaPressed = chip.ariaPressed === "true" ? "false" : "true";
     show();
   }));
-  search.addEventListener("input", show);
+  [search, paper].forEach((field) => field.addEventListener("input", show));
   filters.hidden = false;
   show();
 });

@@ -2,8 +2,9 @@
 
 `python docs/ext/outputs.py` runs the pages whose blocks have changed, `--all` runs every page; both store what was
 printed and end with 1 if `--all` found another output than the one stored. The site shows stored outputs only: a block
-that was changed since is a warning, which fails the build. Lines with `assert` are run, but not shown. Seconds, paths,
-versions and addresses in memory are masked.
+that was changed since is a warning, which fails the build. `docs/quick_blocks.json` says how many blocks of each page
+come before the first one that takes 2 s; the quick tests run only those, until a block of the page changes. Lines with
+`assert` are run, but not shown. Seconds, paths, versions and addresses in memory are masked.
 """
 
 import ast
@@ -22,6 +23,8 @@ from typing import Any
 
 DOCS = Path(__file__).parents[1]
 STORE = DOCS / "outputs.json"
+QUICK = DOCS / "quick_blocks.json"
+MOST_SECONDS = 2.0
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```\n?", re.MULTILINE | re.DOTALL)
 RUN = ("python", "console", "toml")
 PRINTED = "text printed"
@@ -57,6 +60,18 @@ def hashes(text: str) -> list[str]:
     return made
 
 
+def whole_hash(text: str) -> str:
+    """One hash of everything on a page that is run, with what its commands print there."""
+    run = [f"{match[1]}\n{match[3]}" for match in FENCE.finditer(text) if match[1] in RUN]
+    return hashlib.sha256("".join(run).encode()).hexdigest()[:16]
+
+
+def quick_blocks(name: str, text: str) -> int:
+    """How many blocks of a page the quick tests run: all, unless a later one is slow and none has changed since."""
+    stored_hash, count = json.loads(QUICK.read_text(encoding="utf-8")).get(name, ("", 0))
+    return count if stored_hash == whole_hash(text) else sum(match[1] in RUN for match in FENCE.finditer(text))
+
+
 def masked(output: str) -> str:
     """The output without what differs from run to run."""
     for pattern, replacement in MASKS:
@@ -64,17 +79,25 @@ def masked(output: str) -> str:
     return "\n".join(line.rstrip() for line in output.rstrip().splitlines())
 
 
-def executed(text: str) -> dict[str, str]:
-    """Hash -> output of each Python block; run in a folder of its own and in a new process."""
+def executed(text: str) -> tuple[dict[str, str], list[float]]:
+    """Hash -> output of each Python block, and the seconds of each block; run in an empty folder and a new process.
+
+    Seconds are those of the processor, here and in processes that have ended, so that a busy machine changes nothing.
+    """
+    import scipy.stats  # noqa: F401  imports that many blocks share are no part of their seconds
     import torch
+    import xarray  # noqa: F401
 
     from tiltmeter.cli import main
 
     torch.manual_seed(0)  # not every page sets a seed, and outputs should stay the same
     namespace: dict[str, Any] = {"__name__": "page"}
-    outputs, order = {}, iter(hashes(text))
+    outputs, order, seconds = {}, iter(hashes(text)), []
     for match in FENCE.finditer(text):
         language, code, printed = match[1], match[3], io.StringIO()
+        if language not in RUN:
+            continue
+        start = sum(os.times()[:4])
         with contextlib.redirect_stdout(printed):
             if language == "python":
                 exec(compile(code, "page", "exec"), namespace)
@@ -84,7 +107,8 @@ def executed(text: str) -> dict[str, str]:
             elif language == "console":
                 for command in re.findall(r"^\$ tiltmeter ([^\n]*)", code, re.MULTILINE):
                     main(shlex.split(command, comments=True))
-    return outputs
+        seconds.append(sum(os.times()[:4]) - start)
+    return outputs, seconds
 
 
 def without_asserts(code: str) -> str:
@@ -130,8 +154,8 @@ def stale(store: dict[str, dict[str, str]]) -> list[Path]:
     ]
 
 
-def run(page: Path) -> dict[str, str]:
-    """The outputs of a page, in a new process and an empty folder."""
+def run(page: Path) -> tuple[dict[str, str], list[float]]:
+    """The outputs of a page and the seconds of its blocks, in a new process and an empty folder."""
     own = {"COLUMNS": "120", "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with tempfile.TemporaryDirectory() as folder:
         command = [sys.executable, __file__, "--page", str(page)]
@@ -149,13 +173,24 @@ def update(everything: bool) -> int:
     for page in chosen:
         name = name_of(page)
         print(name, file=sys.stderr, flush=True)
-        kept[name] = run(page)
+        kept[name], seconds = run(page)
+        _store_quick(name, page.read_text(encoding="utf-8"), seconds)
         differ += [name for key, output in kept[name].items() if before.get(name, {}).get(key, output) != output]
         text = json.dumps({page: kept[page] for page in sorted(kept) if kept[page]}, indent=1, ensure_ascii=False)
         STORE.write_text(text + "\n", encoding="utf-8")
     for name in dict.fromkeys(differ):
         print(f"{name} prints something else than was stored.", file=sys.stderr)
     return 1 if differ else 0
+
+
+def _store_quick(name: str, text: str, seconds: list[float]) -> None:
+    """Store how many blocks come before the first slow one; of unchanged blocks this stays as it was measured first."""
+    counts = json.loads(QUICK.read_text(encoding="utf-8")) if QUICK.exists() else {}
+    if counts.get(name, [""])[0] != whole_hash(text):
+        slow = [number for number, taken in enumerate(seconds) if taken > MOST_SECONDS]
+        counts[name] = [whole_hash(text), min([*slow, len(seconds)])]
+        lines = ",\n".join(f"{json.dumps(page)}: {json.dumps(counts[page])}" for page in sorted(counts))
+        QUICK.write_text(f"{{\n{lines}\n}}\n", encoding="utf-8")
 
 
 def _add(app: Any, name: str, source: list[str]) -> None:

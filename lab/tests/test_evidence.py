@@ -10,12 +10,31 @@ from tiltmeter_lab.catalogue import EXPERIMENTS
 from tiltmeter_lab.claim import VERDICTS
 from tiltmeter_lab.evidence import DEMO, PLACE, demo, verdict_answers, verdict_picture
 from tiltmeter_lab.reproduce import OUTCOME, PICTURES, outcomes_in, without
+from tiltmeter_lab.verdict_page import read_outcomes
 
 
-def test_every_experiment_is_listed(tmp_path):
-    told = verdict_answers(str(tmp_path))
-    assert [one["name"] for one in told] == list(EXPERIMENTS)
-    assert all(one["title"] and one["outcomes"] == [] for one in told)
+def here(answer):
+    """The outcomes of an experiment that the folder holds."""
+    return [outcome for outcome in answer["outcomes"] if outcome["here"]]
+
+
+def test_every_experiment_is_listed_with_what_the_laboratory_brings(tmp_path):
+    answers = verdict_answers(str(tmp_path))
+    assert [answer["name"] for answer in answers] == list(EXPERIMENTS)
+    assert all(answer["title"] and here(answer) == [] for answer in answers)
+    brought = [outcome for answer in answers for outcome in answer["outcomes"]]
+    assert len(brought) == len(read_outcomes()) > 50
+    assert not any(outcome["pictures"] for outcome in brought), "they are not shipped"
+
+
+def test_an_outcome_of_the_folder_hides_the_same_variant_that_the_laboratory_brings(tmp_path):
+    place = tmp_path / PLACE / DEMO / "quick"
+    place.mkdir(parents=True)
+    (place / OUTCOME).write_text(json.dumps(without(DEMO, "quick", "too long").to_json()))
+    (answer,) = [answer for answer in verdict_answers(str(tmp_path)) if answer["name"] == DEMO]
+    assert [(shown["state"], shown["here"]) for shown in answer["outcomes"] if shown["variant"] == "quick"] == [
+        ("not run", True)
+    ]
 
 
 @pytest.mark.slow
@@ -32,14 +51,14 @@ def test_outcomes_are_shown_and_links_out_are_not(tmp_path):
         verdict_picture(str(root), "three-phases", "../quick", 0)
     shutil.move(root / "reproduce" / "three-phases", outside)
     (root / "reproduce" / "three-phases").symlink_to(outside)
-    assert next(one for one in verdict_answers(str(root)) if one["name"] == "three-phases")["outcomes"] == []
+    assert here(next(one for one in verdict_answers(str(root)) if one["name"] == "three-phases")) == []
 
 
 @pytest.mark.slow
 def test_the_demo_of_the_explorer_has_an_outcome(tmp_path):
     assert demo(tmp_path) == ["learning-rates"]
     assert demo(tmp_path) == []
-    judged = [one for one in verdict_answers(str(tmp_path)) if one["outcomes"]]
+    judged = [one for one in verdict_answers(str(tmp_path)) if here(one)]
     assert [one["name"] for one in judged] == ["learning-rates"]
     assert {claim["verdict"] for claim in judged[0]["outcomes"][0]["claims"]} == {"clear", "measured"}
 
@@ -56,7 +75,7 @@ def test_one_bad_outcome_hides_no_other(tmp_path, text):
     (good / PICTURES / "bad.json").write_bytes(text)
     (bad / OUTCOME).write_bytes(text)
     (answer,) = [answer for answer in verdict_answers(str(tmp_path)) if answer["name"] == DEMO]
-    assert [shown["state"] for shown in answer["outcomes"]] == ["not run", "failed"]
+    assert [shown["state"] for shown in here(answer)] == ["not run", "failed"]
     assert "should be what reproduce wrote. Found something else: remove it." in answer["outcomes"][1]["made"]
     assert verdict_picture(str(tmp_path), DEMO, "quick", 0) == {"mark": "line"}
     if not text.startswith((b"[1", b"{")):

@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from io import BytesIO
-from pathlib import Path
 
 import pytest
 
@@ -13,8 +12,6 @@ from tiltmeter_lab.origins import OF_CLAIM, OF_EXPERIMENT, origin_of
 from tiltmeter_lab.reproduce import reproduce, without
 from tiltmeter_lab.verdict_page import TOPIC_STARTS, index_page, line, pages, read_outcomes, write_outcomes
 from tiltmeter_lab.verdicts import MOST_BYTES, in_short, row, small_png, spoken, write_verdicts
-
-STORE = Path(__file__).parents[2] / "docs" / "lab" / "verdicts.json"
 
 
 @pytest.fixture
@@ -56,6 +53,13 @@ def test_the_index_counts_and_marks_every_experiment(outcomes):
     assert set(TOPIC_STARTS) <= set(EXPERIMENTS)
 
 
+def test_the_index_is_filtered_by_paper(outcomes):
+    paper = "A question of Corbett-Davies and Goel (2018); Sarao Mannelli, Gerace and Saglietti, Bias-inducing (2022)"
+    text = index_page([replace(outcome, paper=paper) for outcome in outcomes], "evidence")
+    assert '|Corbett-Davies 2018|Sarao Mannelli 2022"><td>' in text
+    assert "<option>Corbett-Davies 2018</option><option>Sarao Mannelli 2022</option></select>" in text
+
+
 def test_a_dot_lies_between_what_is_neutral_and_what_is_asked():
     claim = Claim("Groups differ", 0.5, "gap", 1.0, error=0.0, seeds=10, neutral=0.0)
     x = {name: float(re.search(rf'{name}" (?:d="M|cx=")([\d.]+)', line(claim))[1]) for name in ("asked", "neutral")}
@@ -92,7 +96,7 @@ def test_the_best_scale_speaks_and_the_others_are_folded_below(toy, tmp_path):
 
 
 def test_what_did_not_hold_is_listed_once_with_its_number():
-    outcomes = read_outcomes(STORE)
+    outcomes = read_outcomes()
     text = pages(outcomes, "")["what-did-not-hold"]
     wanted = [claim for _, claim in spoken(outcomes) if claim.verdict in ("contradicted", "undecided")]
     assert len(wanted) > 20
@@ -100,7 +104,7 @@ def test_what_did_not_hold_is_listed_once_with_its_number():
 
 
 def test_every_exception_of_an_origin_is_a_claim_on_the_page():
-    sentences = {(one.name, claim.sentence) for one in read_outcomes(STORE) for claim in one.claims}
+    sentences = {(one.name, claim.sentence) for one in read_outcomes() for claim in one.claims}
     assert {*OF_EXPERIMENT, *OF_CLAIM} <= set(EXPERIMENTS)
     assert origin_of("other-protocols", "With Adam, losses do not cross (control)") == "ours"
     unknown = [
@@ -117,7 +121,7 @@ def test_words_and_numbers_agree_in_sign_on_the_page():
     less = re.compile(r"smaller|spares|ahead early|lowers")
     changed = [
         (one.name, claim)
-        for one in read_outcomes(STORE)
+        for one in read_outcomes()
         for claim in one.claims
         if re.match(r"(size of the )?change of", claim.what) and claim.threshold == 0 and one.name == "pipeline-atlas"
     ]
@@ -125,9 +129,7 @@ def test_words_and_numbers_agree_in_sign_on_the_page():
     for name, claim in changed:
         assert claim.asked == ("at most 0" if less.search(claim.sentence) else "at least 0"), claim.sentence
         assert f": {claim.statistic:.3g}" in row(name, claim)[2]
-    (grown,) = (
-        claim for _, claim in spoken(read_outcomes(STORE)) if claim.sentence.startswith("AdamW leaves a smaller")
-    )
+    (grown,) = (claim for _, claim in spoken(read_outcomes()) if claim.sentence.startswith("AdamW leaves a smaller"))
     assert grown.statistic > 0
     assert grown.verdict == "contradicted"
 

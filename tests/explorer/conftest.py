@@ -17,8 +17,9 @@ import pytest
 
 import tiltmeter
 
-#: The tiltmeter that is tested is also the one that runs beside the tests.
-ENVIRONMENT = {**os.environ, "PYTHONPATH": str(Path(tiltmeter.__file__).parents[1]), "OMP_NUM_THREADS": "1"}
+#: The tiltmeter and the laboratory that are tested are also those that run beside the tests.
+SOURCES = (Path(tiltmeter.__file__).parents[1], Path(__file__).parents[2] / "lab" / "src")
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, SOURCES)), "OMP_NUM_THREADS": "1"}
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 
 

@@ -224,7 +224,9 @@ def test_work_is_cancelled_in_the_browser_and_goes_on_after_it(served, open_page
     found.get_by_label("state").select_option(
         "nothing contradicted"
     )  # what is chosen stays while the list is read again
-    found.wait_for_function("() => document.querySelectorAll('#verdicts > details').length === 1")
+    found.wait_for_function(
+        "() => document.querySelector('#verdicts > details strong').textContent === 'learning-rates'"
+    )  # what was run here comes first
     assert found.get_by_label("state").input_value() == "nothing contradicted"
     found.close()
 

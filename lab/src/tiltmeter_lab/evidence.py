@@ -1,15 +1,19 @@
-"""Verdict answers: all experiments with what was found of them in the folder, their claims and their pictures."""
+"""Verdict answers: all experiments with their outcomes, those of the folder and those that the laboratory brings."""
 
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tiltmeter_lab.catalogue import EXPERIMENTS, entry_of, known
 from tiltmeter_lab.outcome import Outcome
 from tiltmeter_lab.reproduce import OUTCOME, PICTURES, outcomes_in, reproduce
+from tiltmeter_lab.verdict_page import read_outcomes
+from tiltmeter_lab.verdicts import made, row
 
 #: Where outcomes are looked for, below the folder; `tiltmeter reproduce` writes there by itself.
 PLACE = "reproduce"
@@ -20,10 +24,19 @@ MOST_BYTES = 2**24
 
 
 def verdict_answers(root: str) -> list[dict[str, Any]]:
-    """List every experiment with its title and paper, and the outcomes that the folder holds."""
-    found: dict[str, list[Outcome]] = {}
-    for outcome in outcomes_of(Path(root)):
-        found.setdefault(outcome.name, []).append(outcome)
+    """List every experiment with its title and paper, and its outcomes.
+
+    Those that the folder holds are `here`. Of the variants that it lacks, those that come with the laboratory are
+    shown, without pictures.
+    """
+    outcomes: dict[str, list[dict[str, Any]]] = defaultdict(list)
+    in_folder = outcomes_of(Path(root))
+    for outcome in in_folder:
+        outcomes[outcome.name].append(_told(outcome) | {"here": True})
+    variants = {(outcome.name, outcome.variant) for outcome in in_folder}
+    for outcome in read_outcomes():
+        if (outcome.name, outcome.variant) not in variants:
+            outcomes[outcome.name].append(_told(replace(outcome, pictures=())) | {"here": False})
     answers = []
     for name in EXPERIMENTS:
         entry = entry_of(name)
@@ -33,7 +46,7 @@ def verdict_answers(root: str) -> list[dict[str, Any]]:
                 "title": entry.title,
                 "paper": entry.paper,
                 "needs": list(entry.needs),
-                "outcomes": [_told(one) for one in found.get(name, [])],
+                "outcomes": outcomes[name],
             }
         )
     return answers
@@ -88,8 +101,6 @@ def _inside(path: Path, root: Path) -> bool:
 
 
 def _told(outcome: Outcome) -> dict[str, Any]:
-    from tiltmeter_lab.verdicts import made, row  # brings PyTorch with it, which a list of names does not need
-
     claims = [
         {"verdict": claim.verdict, "cells": [visible(cell) for cell in row(outcome.name, claim)]}
         for claim in outcome.claims

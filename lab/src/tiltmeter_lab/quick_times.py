@@ -1,4 +1,4 @@
-"""quick_times: about how long each experiment takes at scale quick, as docs/lab/verdicts.json says it, rounded."""
+"""quick_times: about how long each experiment takes at scale quick, as verdicts.json says it, rounded."""
 
 from __future__ import annotations
 

@@ -28,6 +28,8 @@ from tiltmeter_lab.verdicts import (
     spoken,
 )
 
+#: The stored outcomes: of them the documentation makes its pages, and the explorer shows them in folders without runs.
+STORE = Path(__file__).with_name("verdicts.json")
 #: The first experiment of each topic in the catalogue -> the topic.
 TOPIC_STARTS = {
     "order-parameters": "dynamics of bias",
@@ -41,6 +43,8 @@ TOPIC_STARTS = {
 NOT_HELD = "what-did-not-hold"
 CLEAR, CONTRADICTED, UNDECIDED = VERDICTS[:3]
 HEADER = ("verdict", "claim", "number")
+#: The first author of a work and, at the end of the part, its year: "Jain, Nobahari ... (2024)".
+WORK = re.compile(r"(?<![\w-])(?!Theory)([A-Z][\w-]+(?: [A-Z]\w+)?)(?=,| and | et al| \(| \d)[^;]*?\b((?:19|20)\d\d)\b")
 #: Width and height of the line that shows a number, and the part of it on which values lie.
 WIDTH, HEIGHT, FROM, TO = 220, 46, 12, 208
 
@@ -66,7 +70,7 @@ def write_outcomes(outcomes: Sequence[Outcome], path: str | os.PathLike[str]) ->
     return file
 
 
-def read_outcomes(file: Path) -> list[Outcome]:
+def read_outcomes(file: Path = STORE) -> list[Outcome]:
     """The stored outcomes; none if there is no such file."""
     return [Outcome.from_json(one) for one in json.loads(file.read_text(encoding="utf-8"))] if file.exists() else []
 
@@ -104,18 +108,30 @@ def topic_of(name: str) -> str:
     return topic
 
 
+def works(paper: str) -> list[str]:
+    """The works that a line about papers names: first author and year.
+
+    >>> works("Le and Jegelka (2022), after Ji and Telgarsky (2019); theory of this package")
+    ['Le 2022', 'Ji 2019']
+    """
+    return list(dict.fromkeys(f"{author} {year}" for author, year in WORK.findall(paper)))
+
+
 def index_table(outcomes: Sequence[Outcome], folder: str) -> str:
     """The index as HTML: a table with a row per experiment; boxes and chips show where scripts run."""
-    rows = []
+    rows: list[str] = []
+    named: set[str] = set()
     for name, several in by_experiment(outcomes).items():
         claims = spoken(several)
         counts = {verdict: sum(claim.verdict == verdict for _, claim in claims) for verdict in VERDICTS}
         origins = dict.fromkeys(origin_of(name, claim.sentence) for _, claim in claims)
         marks = [*(verdict for verdict, count in counts.items() if count), *origins, topic_of(name)]
         best = max(several, key=rank)
+        papers = works(best.paper)
+        named.update(papers)
         told = " ".join(f'<span class="verdict {_css(v)}">{n} {v}</span>' for v, n in counts.items() if n)
         cells = [f'<a href="{folder}/{name}.html">{escape(name)}</a>', escape(best.title), escape(best.paper), told]
-        row_marks = escape("|".join(marks), quote=True)
+        row_marks = escape("|".join([*marks, *papers]), quote=True)
         rows.append(f'<tr data-marks="{row_marks}">{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
     topics = list(dict.fromkeys(TOPIC_STARTS.values()))
     chips = "".join(
@@ -125,9 +141,11 @@ def index_table(outcomes: Sequence[Outcome], folder: str) -> str:
         for label, words in (("Verdict", VERDICTS), ("Origin", ORIGINS), ("Topic", topics))
     )
     search = '<input type="search" placeholder="Name, title or paper" aria-label="Search the experiments">'
+    options = "".join(f"<option>{escape(work)}</option>" for work in sorted(named))
+    paper = f'<select aria-label="Paper"><option value="">all papers</option>{options}</select>'
     head = "".join(f"<th>{word}</th>" for word in ("experiment", "what it shows", "paper", "claims"))
     table = f'<table class="docutils"><thead><tr>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table>'
-    return f'<div class="evidence"><div class="filters" hidden>{search}{chips}<p></p></div>{table}</div>'
+    return f'<div class="evidence"><div class="filters" hidden>{search}{chips}{paper}<p></p></div>{table}</div>'
 
 
 def index_page(outcomes: Sequence[Outcome], folder: str) -> str:

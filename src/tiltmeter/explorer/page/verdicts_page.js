@@ -5,7 +5,7 @@ import { labelled, make } from "./elements.js";
 import { JobLine } from "./job_line.js";
 import { ask, wasReplaced } from "./server_calls.js";
 
-const STATES = ["all", "not run here", "nothing contradicted", "some contradicted"];
+const STATES = ["all", "not run", "nothing contradicted", "some contradicted"];
 
 const COLUMNS = ["claimed", "from", "measured", "asked", "verdict"];
 
@@ -25,7 +25,7 @@ export function verdictsPage(main, query, start) {
   const list = make("div", { id: "verdicts" }, make("p", {}, "Loading …"));
   const count = make("p", { role: "status", class: "small" });
   const job = new JobLine(() => list.querySelectorAll("button"));
-  const hint = make("p", { class: "hidden", id: "none-run" }, "None of them has been run in this folder yet. ", start.allow_runs ? "Open one and press Run quick, or type " : "Run one, which takes some seconds: ", make("code", {}, `tiltmeter reproduce learning-rates --to ${start.folder}/reproduce`));
+  const hint = make("p", { class: "hidden", id: "none-run" }, "These verdicts came with tiltmeter-lab: none of the experiments has been run in this folder yet. ", start.allow_runs ? "Open one and press Run quick, or type " : "Run one, which takes some seconds: ", make("code", {}, `tiltmeter reproduce learning-rates --to ${start.folder}/reproduce`));
 
   function stateOf(one) {
     const claims = one.outcomes.flatMap((outcome) => (outcome.state === "run" ? outcome.claims : []));
@@ -40,8 +40,8 @@ export function verdictsPage(main, query, start) {
     if (state.value !== "all") address.set("state", state.value);
     writeAddress("verdicts", address, push);
     count.textContent = `${found.length} of ${all.length} experiments`;
-    hint.classList.toggle("hidden", all.some((one) => stateOf(one) !== STATES[1]));
-    const ran = (one) => stateOf(one) !== STATES[1];
+    const ran = (one) => one.outcomes.some((outcome) => outcome.here);
+    hint.classList.toggle("hidden", all.some(ran));
     list.replaceChildren(...[...found.filter(ran), ...found.filter((one) => !ran(one))].map(entry));
   }
 
@@ -52,7 +52,7 @@ export function verdictsPage(main, query, start) {
       make("summary", {}, make("strong", {}, one.name), `: ${one.title} `, make("span", { class: told === STATES[3] ? "verdict-no" : told === STATES[2] ? "verdict-yes" : "small" }, `(${told})`)),
       make("p", { class: "small" }, one.paper, one.needs.length > 0 ? ` Needs ${one.needs.join(", ")}.` : ""),
       ...one.outcomes.map((outcome) => outcomeOf(one.name, outcome)),
-      make("div", { class: "row" }, one.outcomes.length === 0 ? make("span", { class: "small" }, `Not run in this folder: tiltmeter reproduce ${one.name} --to ${start.folder}/reproduce`) : null, run));
+      make("div", { class: "row" }, !one.outcomes.some((outcome) => outcome.here) ? make("span", { class: "small" }, `Not run in this folder: tiltmeter reproduce ${one.name} --to ${start.folder}/reproduce`) : null, run));
     return details;
   }
 
@@ -70,7 +70,7 @@ export function verdictsPage(main, query, start) {
       } }, make("summary", {}, title), place);
       return details;
     });
-    return make("section", {}, make("h3", {}, `Results, ${outcome.variant} scale`),
+    return make("section", {}, make("h3", {}, `Results, ${outcome.variant} scale${outcome.here ? "" : ", shipped with tiltmeter-lab"}`),
       make("div", { class: "scroll-across", tabindex: "0", role: "region", "aria-label": `Claims of ${name}` }, make("table", { class: "claims", role: "table" }, make("thead", {}, make("tr", {}, ...COLUMNS.map((column) => make("th", { scope: "col" }, column)))), make("tbody", {}, ...rows))),
       make("p", { class: "small" }, outcome.made), ...pictures);
   }
