@@ -90,8 +90,6 @@ def test_parts_are_shown_and_what_needs_one_array_says_so():
     recipe = tm.Recipe(lr=0.1, steps=5)
     assert "loss" in tm.forecast(Reader(), *data.split(0.5), recipe, method=tm.methods.Rehearsal(1), progress=False)
     with pytest.raises(TypeError, match=r"needs points that are one tensor\. Found points in parts"):
-        tm.tangent(Reader(), *data.split(0.5))
-    with pytest.raises(TypeError, match=r"needs points that are one tensor\. Found points in parts"):
         tm.ensemble(Reader, *data.split(0.5), recipe, seeds=2)
     with pytest.raises(ValueError, match=r"Found 120 in tokens, 119 in mask\."):
         tm.GroupedData({"tokens": TOKENS, "mask": MASK[1:]}, Y, GROUP)

@@ -168,6 +168,9 @@ def curve_words(curve: str) -> str:
 
     >>> curve_words("error_gap"), curve_words("tpr"), curve_words("class_loss")
     ('difference in error', 'true positive rate', 'class loss')
+
+    Args:
+        curve: Name of the curve in a run.
     """
     base = curve.removesuffix("_gap")
     differs = base != curve and base in CURVES and CURVES[curve].meaning.startswith("difference")
