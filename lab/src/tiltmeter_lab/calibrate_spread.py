@@ -22,7 +22,8 @@ import torch
 import tiltmeter as tm
 from tiltmeter.forecast.bands import FACTORS, spread_limits
 from tiltmeter_lab.calibrate_twins import LEVEL
-from tiltmeter_lab.judge_forecasts import CURVES, STREAM, draw_task, kept_rows, watch
+from tiltmeter_lab.judge_forecasts import STREAM, draw_task, kept_rows, watch
+from tiltmeter_lab.judged_forecasts import CURVES
 
 #: Numbers of the tasks; those that judge are below 5200.
 NUMBERS = range(5200, 5227)

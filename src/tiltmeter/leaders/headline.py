@@ -104,13 +104,13 @@ def headline(judged: Leaders) -> Headline:
 
 def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> str:
     """Why the headline is not about the rate of the task's question; empty if it is clear, or nobody asked."""
-    asked = "" if judged.question is None else judged.question.asked
-    differences = [one for one in judged.differences if one.judged and one.curve == asked]
-    if not differences or any(one.curve == asked for one in clear):
+    curve = "" if judged.question is None else judged.question.asked
+    differences = [one for one in judged.differences if one.judged and one.curve == curve]
+    if not differences or any(one.curve == curve for one in clear):
         return ""
     largest = max(max(abs(one.lower[-1]), abs(one.upper[-1])) for one in differences)
     return (
-        f"In the {term(asked)}, which was asked about, no difference is clear; it is at most {size_of(asked, largest)}."
+        f"In the {term(curve)}, which was asked about, no difference is clear; it is at most {size_of(curve, largest)}."
     )
 
 

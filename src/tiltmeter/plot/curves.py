@@ -94,8 +94,8 @@ def y_title(trajectories: Sequence[Trajectory], curve: str) -> list[str]:
     """The curve in words; of a loss also its meaning and, if there are several, all of them."""
     meanings = dict.fromkeys(str(t[curve].attrs["long_name"]) for t in trajectories if "long_name" in t[curve].attrs)
     plain = curve_words(curve)
-    told = meanings and not plain.startswith("difference in")
-    text = f"{plain} ({'; '.join(meanings)})" if told else plain
+    explained = meanings and not plain.startswith("difference in")
+    text = f"{plain} ({'; '.join(meanings)})" if explained else plain
     return wrap(text, int(HEIGHT / (LETTER * 13)))
 
 

@@ -229,8 +229,8 @@ def phase_diagram(
     present = [kind for kind in range(len(kinds.names)) if (matrix == kind).any()]
     names = [kinds.names[kind] for kind in present]
 
-    told = legend(f"{term(curve)} at the end", symbolSize=180, symbolStrokeWidth=1, offset=14)
-    shared: dict[str, Any] = {"field": "kind", "type": "nominal", "sort": None, "legend": told}
+    entries = legend(f"{term(curve)} at the end", symbolSize=180, symbolStrokeWidth=1, offset=14)
+    shared: dict[str, Any] = {"field": "kind", "type": "nominal", "sort": None, "legend": entries}
     place = {
         "x": alt.X("x:Q", **horizontal.channel()),
         "y": alt.Y("y:Q", **vertical.channel()),

@@ -129,7 +129,7 @@ def _panel(run: Findings, curve: str, axis: StretchedAxis, span: tuple[float, fl
         parts.append(svg.path(x, y(row.course.values[:, place]), f"line thin {kind}"))
     known = [place for place in range(len(run.groups)) if np.isfinite(row.course.values[-1, place])]
     heights = svg.spread([float(y(row.course.values[-1, place])) for place in known], 13.0, 8, 158)
-    told = [f"{words(float(row.course.values[-1, place]))} {run.names[place]}" for place in known]
-    for place, height, label in zip(known, heights, told, strict=True):
+    labels = [f"{words(float(row.course.values[-1, place]))} {run.names[place]}" for place in known]
+    for place, height, label in zip(known, heights, labels, strict=True):
         parts.append(svg.text(float(x[-1]) + 5, height + 4, short(label, 85), f"lab {run.colours[place]}"))
-    return svg.picture(320, 182, parts, f"{row.term.title} of each group in {run.name}", ", ".join(told), "")
+    return svg.picture(320, 182, parts, f"{row.term.title} of each group in {run.name}", ", ".join(labels), "")
