@@ -10,8 +10,9 @@ import torch
 import xarray as xr
 
 import tiltmeter as tm
+from tiltmeter.advice import advise as module
 from tiltmeter.advice.advice import Advice
-from tiltmeter.forecast import rehearsal
+from tiltmeter.forecast import price, rehearsal, task
 from tiltmeter.interventions.menu import menu
 from tiltmeter.record import Origin
 
@@ -125,10 +126,13 @@ def test_other_criteria_and_questions(rehearsed):
     assert benefit.value(benefit.runs["plain"]) == pytest.approx(-worst)  # a rate that is better high
 
 
-def test_the_budget_decides_what_is_tried(capsys):
+def test_the_budget_decides_what_is_tried(capsys, monkeypatch):
     arms = {"balanced": I.Balanced(), "CVaR": I.CVaR(0.8)}
     assert asked(arms).rehearsed
-    few = tm.advise(network(), data(), data(seed=1), RECIPE, arms, budget=1e-6, watch=WATCH)
+    real = price.price_of
+    monkeypatch.setattr(task, "price_of", lambda one: real(one)._replace(loop=900.0, training=1000.0))
+    monkeypatch.setattr(module, "twin_for", lambda _: None)
+    few = tm.advise(network(), data(), data(seed=1), RECIPE, arms, budget=2.0, watch=WATCH)
     assert few.unranked == {"CVaR": "The budget does not pay for it."}
     assert "trainings: rehearsals." in capsys.readouterr().err
 

@@ -8,6 +8,8 @@ import tiltmeter as tm
 
 torch = pytest.importorskip("torch")
 
+from tiltmeter.forecast import price, task  # noqa: E402
+
 DIGITS = """
 [data]
 source = "digits"
@@ -45,8 +47,10 @@ def test_a_sentence_first_then_what_is_promised(run, in_a_folder):
     assert "<svg" in (in_a_folder / "ahead.svg").read_text()
 
 
-def test_a_budget_too_small_is_said_first(run):
-    code, out, _ = run("forecast", "digits.toml", "--budget", "0.0001")
+def test_a_budget_too_small_is_said_first(run, monkeypatch):
+    real = price.price_of
+    monkeypatch.setattr(task, "price_of", lambda one: real(one)._replace(training=25.0))
+    code, out, _ = run("forecast", "digits.toml", "--budget", "2")
     assert code == 0
     assert out.startswith("Nothing is promised about the end. A budget of ")
 
@@ -111,6 +115,7 @@ def test_other_methods(run, in_a_folder):
         ("", "", ("--method", "oracle"), "no 'oracle'. There are: rehearsal, twin, linear, kernel."),
         ("", "", ("--best-weights", "nicest"), "no 'nicest'"),
         ("", "", ("--budget", "0"), "`budget` should be a positive number of seconds"),
+        ("", "", ("--budget", "0.5"), "`budget` should be at least 2 seconds"),
         ("budget = 30", "sample = 1", (), "`sample` should be"),
         ("", "", ("--seeds", "2", "--best-weights", "gap"), "leave out --seeds"),
         ('"large"', '"huge"', (), '`labels` should be "digit" or "large"'),

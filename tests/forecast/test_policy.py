@@ -58,15 +58,15 @@ def test_interventions_cost_what_they_need():
 
 @pytest.mark.parametrize(
     ("budget", "copies", "promised"),
-    [(1.5, 1, "second half"), (2.5, 2, "second half"), (3.5, 3, "all evaluations"), (99.0, 5, "all evaluations")],
+    [(15.0, 1, "second half"), (25.0, 2, "second half"), (35.0, 3, "all evaluations"), (990.0, 5, "all evaluations")],
 )
 def test_rehearsals_by_budget(budget, copies, promised):
-    one = task(tick=20.0 / 140.0)  # a training of one second
+    one = task(tick=200.0 / 140.0)  # a training of ten seconds
     choice = choose(one, budget)
     assert choice.method == tm.methods.Rehearsal(copies)
-    ticks = choice.seconds - copies  # what it took to choose is part of the price: the timing and a look at the clock
-    assert one.price.timing <= ticks <= one.price.timing + 3 * 20.0 / 140.0
-    assert choice.trainings == pytest.approx(1.4 * choice.seconds)  # of the loop without evaluations
+    ticks = choice.seconds - 10 * copies  # what it took to choose is part of the price: the timing, a look at the clock
+    assert one.price.timing <= ticks <= one.price.timing + 3 * 200.0 / 140.0
+    assert choice.trainings == pytest.approx(0.14 * choice.seconds)  # of the loop without evaluations
     assert promised in choice.promise
     assert choice.weights == "these initial weights"
 
@@ -104,15 +104,15 @@ def test_a_narrow_copy_where_a_rehearsal_is_too_dear():
 
 
 def test_no_narrow_copy_is_cut_for_less_than_it_takes():
-    """A training of 0.7 s: to cut and time a copy would cost more than the training."""
-    choice = choose(task(tick=0.1), 0.3)
+    """A training of 20 s and a budget of 2.5: to cut and time a copy would cost more than the budget."""
+    choice = choose(task(tick=20.0 / 7.0), 2.5)
     assert choice.method == tm.methods.Pilot(steps=1)
     assert "buys a rehearsal, which promises the end" in choice.why
 
 
 def test_a_pilot_names_what_would_buy_a_promise():
     one = task(tick=20.0)
-    choice = choose(one, 1.4)
+    choice = choose(one, 2.0)
     assert choice.method == tm.methods.Pilot(steps=1)
     assert choice.promise == "nothing about the end"
     assert "buys a narrow copy, which promises the end" in choice.why

@@ -16,6 +16,8 @@ from tiltmeter.shown_text import NotebookText
 #: To cut and time a narrow copy takes a second or more: with fewer seconds left, and for trainings that take less than
 #: ten times as long, none is tried.
 WORTH_CUTTING = 3.0
+#: The least budget in seconds: to time a training and to evaluate a network takes up to a second, whatever it is.
+LEAST = 2.0
 #: The default budget: so many seconds, or this share of the training where that is more.
 SECONDS, SHARE = 60.0, 0.6
 #: No more copies than this are rehearsed by themselves.
@@ -100,6 +102,11 @@ def default_budget(task: ForecastTask) -> float:
 def checked_budget(budget: Any) -> float:
     if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not budget > 0:
         raise ValueError(f"`budget` should be a positive number of seconds. Found budget = {budget!r}.")
+    if budget < LEAST:
+        raise ValueError(
+            f"`budget` should be at least {LEAST:g} seconds: to time a training takes up to one. "
+            f"Found budget = {budget!r}."
+        )
     return float(budget)
 
 
