@@ -159,9 +159,7 @@ def test_what_cannot_be_forecast_is_named_with_the_reason(advice):
     assert json.dumps(advice.to_json(), allow_nan=False)
 
 
-def test_laws_that_weigh_losses_are_forecast_together(advice):
-    together = {name: run.origin.settings["calculation"]["recipes_together"] for name, run in advice.runs.items()}
-    assert together == {"plain": 1, "balanced": 1, "both": 2, "CVaR": 2, "SelecMix": 1}
+def test_advice_by_narrow_copies_is_their_forecast(advice):
     alone = tm.forecast(
         network(),
         data(),

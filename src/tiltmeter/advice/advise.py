@@ -203,8 +203,8 @@ def _by_twins(
     if (refused := twin.refusal(task)) is not None:
         raise ValueError(refused)
     with Progress(len(recipes), lambda done: f"{done} of {len(recipes)} forecasts") as tell:
-        made = forecasts_by_twins(task.in_one_array, recipes, twin, tell if progress else lambda done: None)  # noqa: ARG005
-    if PLAIN in made.refused:
-        raise made.refused[PLAIN]
-    unranked.update({name: str(error) for name, error in made.refused.items()})
-    return dict(made.runs)
+        runs, refusals = forecasts_by_twins(task.in_one_array, recipes, twin, tell if progress else lambda done: None)  # noqa: ARG005
+    if PLAIN in refusals:
+        raise refusals[PLAIN]
+    unranked.update({name: str(error) for name, error in refusals.items()})
+    return runs
