@@ -14,6 +14,7 @@ from tiltmeter.advice import advise as module
 from tiltmeter.advice.advice import Advice
 from tiltmeter.forecast import price, rehearsal, task
 from tiltmeter.interventions.menu import menu
+from tiltmeter.leaders.points import kept_points
 from tiltmeter.record import Origin
 
 I = tm.interventions
@@ -73,6 +74,23 @@ def rehearsed():
         method=tm.methods.Rehearsal(),
         progress=False,
     )
+
+
+def test_limits_are_those_of_points_drawn_again(rehearsed):
+    """A second route: the held-out points themselves, drawn with replacement, the same for all trainings."""
+    table = np.stack([run.points["loss"].values[-1] for run in rehearsed.runs.values()], axis=1)
+    codes = kept_points(rehearsed.runs["plain"]).codes
+    rng, drawn = np.random.default_rng(1), []
+    for code in np.unique(codes):
+        members = table[codes == code]
+        places = rng.integers(len(members), size=(2000, len(members)))
+        drawn.append(members[places].mean(1))
+    again = np.max(drawn, axis=0)
+    spread = (again - again[:, :1]).std(0)
+    for number, name in enumerate(rehearsed.runs):
+        if name == "balanced":  # the other changes nothing, so that one difference is tested: 1.96 standard errors
+            change = rehearsed.changes[name]
+            assert (change.high - change.low) / 2 / spread[number] == pytest.approx(1.96, rel=0.1)
 
 
 def test_an_intervention_is_named_only_where_its_paired_difference_is_clear(rehearsed):
