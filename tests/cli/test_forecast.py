@@ -1,13 +1,16 @@
 """tiltmeter forecast: the file of `train`, before training; sentences, promise, weights, JSON and refusals."""
 
 import json
+from dataclasses import fields
 
 import pytest
 
 import tiltmeter as tm
+from tiltmeter.cli.toml_file import PROBLEM_FILE, TRAINING_FILE
 
 torch = pytest.importorskip("torch")
 
+from tiltmeter.cli.forecast import METHODS  # noqa: E402
 from tiltmeter.forecast import price, task  # noqa: E402
 
 DIGITS = """
@@ -140,3 +143,14 @@ def test_the_rest_of_a_run_is_forecast_from_its_checkpoint(run, in_a_folder):
     assert code == 2
     assert "should have steps to come" in err
     assert "leave out --follow" in run("show", "begun", "--ahead", "long.toml", "--follow")[2]
+
+
+def test_a_file_can_hold_every_setting():
+    """The tables of a file follow the fields of the classes that they make; a schedule is a value of `lr`."""
+    recipe = {field.name for field in fields(tm.Recipe)} - {"schedule", "sampling"}
+    assert set(TRAINING_FILE["training"]) - {"seed", "validation", "checkpoint"} == recipe
+    assert set(TRAINING_FILE["question"]) == {field.name for field in fields(tm.Question)}
+    methods = {field.name for kind in METHODS.values() for field in fields(kind)}
+    assert set(TRAINING_FILE["forecast"]) - {"method", "budget"} == methods
+    sgd = {field.name for field in fields(tm.SGD)}
+    assert set(PROBLEM_FILE["sgd"]) - {"start_scale", "intervention"} == sgd
