@@ -35,7 +35,9 @@ def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
         f"{paragraph(in_words(found), 'lead')}{paragraph(licence(found), 'scope')}</header>"
     )
     offers = offered(found, others)
-    curve = figure(caption(found), hero(found), strong=f"{found.headline.term.title} during training.")
+    curve = ""
+    if found.several:
+        curve = figure(caption(found), hero(found), strong=f"{found.headline.term.title} during training.")
     pair = f'<section class="first" aria-label="In short">{dots(found)}{curve}</section>'
     return f"{top}{facts_row(found, others, offers)}{pair}{cards(found, offers)}{questions(found, others)}"
 
@@ -53,10 +55,12 @@ def _rests_on(found: Findings) -> str:
     judged = found.judged
     if judged.basis in ("exact", "values", "forecast") or not judged.differences:
         return judged.headline.licence
-    runs = "One training" if found.seeds == 1 else f"{capital(str(found.seeds))} trainings"
-    moments = "one moment" if judged.evaluations == 1 else f"{judged.evaluations} moments"
-    rate = f"at most one such report in {round(1 / judged.level)} is clear by chance alone"
-    return f"{runs}, judged at {moments}; {rate}."
+    noun = "training" if found.several else "model"
+    runs = f"One {noun}" if found.seeds == 1 else f"{found.seeds} {noun}s"
+    times = f", evaluated {judged.evaluations} times" if found.several else ""
+    return (
+        f"{runs}{times}. Chance alone makes a difference clear in at most 1 of {round(1 / judged.level)} such reports."
+    )
 
 
 def kicker(found: Findings) -> list[str]:
@@ -67,8 +71,9 @@ def kicker(found: Findings) -> list[str]:
     label = positive_label(found.run)
     if label is not None and "tpr" in found.rows:
         words.append(f"positive: {label.name}")
-    end = f"{found.clock} {moment(found.last)}" if found.clock != "t" else f"t = {moment(found.last)}"
-    words.append(f"{'exact values, ' if found.scope == 'exact' else ''}up to {end}")
+    exact = "exact values, " if found.scope == "exact" else ""
+    if found.several or found.last:
+        words.append(f"{exact}{'up to' if found.several else 'at'} {when(found.clock, found.last)}")
     if found.evaluation is not None:
         words.append(f"{len(found.evaluation.codes):,} held-out cases")
     return words
@@ -105,8 +110,9 @@ def _beside_error(found: Findings) -> str:
 
 
 def facts_row(found: Findings, others: tuple[Findings, ...], offers: Sequence[Change]) -> str:
-    """Four facts in large letters: how much, since when, how sure, what was tried."""
-    facts = (_how_much(found), _since(found), _how_sure(found), _tried(others, offers))
+    """Facts in large letters: how much, since when (of several evaluations), how sure, what was tried."""
+    since = (_since(found),) if found.several else ()
+    facts = (_how_much(found), *since, _how_sure(found), _tried(others, offers))
     cells = "".join(f"<div><b>{escape(large)}</b><span>{escape(small)}</span></div>" for large, small in facts)
     return f'<div class="facts">{cells}</div>'
 
@@ -156,7 +162,8 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return "exact", "chance has no part in these values"
     if not found.judged.differences:
         return "not judged", reason(found)
-    one = "one training: another may differ" if found.headline.clear else "one training"
+    one = "one training" if found.several else "one model"
+    one += ": another may differ" if found.headline.clear else ""
     seeds = one if found.seeds == 1 else f"{found.seeds} trainings, {_same_sign(found)}"
     if found.judged.basis == "forecast":
         return ("as forecast" if found.headline.clear else "not clear"), found.judged.headline.licence
@@ -222,7 +229,8 @@ def dots(found: Findings) -> str:
         for place in shown
     )
     return (
-        f"<div><h2>At the end of training</h2><p class='leg'>{legend}<i>{escape(scale)}</i></p>"
+        f"<div><h2>{'At the end of training' if found.several else 'By group'}</h2>"
+        f"<p class='leg'>{legend}<i>{escape(scale)}</i></p>"
         f'<table class="dotted"><tbody>{body}</tbody></table></div>'
     )
 
