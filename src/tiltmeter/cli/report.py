@@ -58,7 +58,7 @@ def report(
     if json:
         print(machine.dumps({"page": str(written.resolve()), **numbers}, indent=2, allow_nan=False))
         return
-    first = f"{numbers.get('headline') or ''} {numbers.get('before') or ''}".strip()
+    first = " ".join(filter(None, (numbers.get(part) for part in ("headline", "before", "alone"))))
     for words in (first, numbers.get("licence")):
         if words:
             print(words)

@@ -47,6 +47,7 @@ class Headline(NotebookText):
         leader: Group that is better off at the end; "": none is clear.
         settle: What would settle it where nothing is clear; or that the rate that was asked about is not clear.
         before: What was clear earlier.
+        alone: Of groups by several attributes, that one attribute alone differs at least as much.
         brief: The claim without the time.
     """
 
@@ -58,11 +59,12 @@ class Headline(NotebookText):
     settle: str = ""
     before: str = ""
     brief: str = ""
+    alone: str = ""
 
     @property
     def line(self) -> str:
         """The first line on every surface: the claim, and what was before."""
-        return f"{self.claim} {self.before}".strip()
+        return " ".join(filter(None, (self.claim, self.before, self.alone)))
 
     def __str__(self) -> str:
         rest = f"{self.licence} {self.settle}".strip()
@@ -72,6 +74,7 @@ class Headline(NotebookText):
         return {
             "claim": self.claim,
             "before": self.before,
+            "alone": self.alone,
             "licence": self.licence,
             "curve": self.curve,
             "pair": None if self.pair is None else [label_to_json(group) for group in self.pair],
@@ -99,7 +102,20 @@ def headline(judged: Leaders) -> Headline:
     claim = f"{brief}{_time(judged, chosen)}."
     before = _before(chosen, judged.clock) if two else ""
     settle, leader = _asked_but_not_clear(judged, clear), chosen.leader[-1]
-    return Headline(claim, licence, chosen.curve, chosen.pair, leader, settle, before, f"{brief}.")
+    alone = _by_one_attribute(judged, chosen)
+    return Headline(claim, licence, chosen.curve, chosen.pair, leader, settle, before, f"{brief}.", alone)
+
+
+def _by_one_attribute(judged: Leaders, chosen: Difference) -> str:
+    """Of groups by several attributes, the clear difference by one of them alone that is at least as large."""
+    from tiltmeter.leaders.levels import by_one_attribute
+
+    by_level = by_one_attribute(judged, chosen.curve)
+    if by_level is None or abs(by_level.gap) < abs(chosen.gap[-1]):
+        return ""
+    names = " and ".join(map(group_name, by_level.pair))
+    values = " against ".join(amounts(chosen.curve, *by_level.values))
+    return f"The gap between {names} as a whole is at least as large: {values}."
 
 
 def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> str:
@@ -241,7 +257,7 @@ def _since(one: Difference, clock: str) -> str:
 
 
 def _before(one: Difference, clock: str) -> str:
-    """What was clear before, and how large the gap can have been where nothing was."""
+    """What was clear before, or that nothing was."""
     earlier = [stretch for stretch in one.stretches[:-1] if stretch.leader != NOBODY]
     if earlier and earlier[-1].leader != one.stretches[-1].leader:
         change = one.changes[-1]
@@ -249,12 +265,17 @@ def _before(one: Difference, clock: str) -> str:
         if one.curve in RATES:  # "led" would read as the opposite of "has the higher error"
             return f"Before, it was the other way round: that changed {turned}."
         return f"Before, {subject(change.before)[0]} led: the lead changed {turned}."
-    unclear = [stretch.bound for stretch in one.stretches[:-1] if stretch.leader == NOBODY and stretch.bound > 0]
-    if not unclear:
+    if not any(stretch.leader == NOBODY and stretch.bound > 0 for stretch in one.stretches[:-1]):
         return ""
+    if len(earlier) == 1:
+        return f"It was also clear {_from_to(clock, earlier[0].first, earlier[0].last)}."
     if earlier:
-        return f"It was clear before, too, up to {at(clock, earlier[-1].last)}; in between no leader is clear."
-    return f"Before that no leader is clear: the gap is below {size_of(one.curve, max(unclear))}."
+        return f"It was also clear at times before, last at {at(clock, earlier[-1].last)}."
+    return f"Before {at(clock, one.stretches[-1].first)} the two cannot be told apart."
+
+
+def _from_to(clock: str, first: float, last: float) -> str:
+    return f"at {at(clock, first)}" if first == last else f"from {at(clock, first)} to {at(clock, last)}"
 
 
 def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -> str:

@@ -137,7 +137,8 @@ def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
     caption = (
         f"{term.title}: {term.meaning}. Limits{' are of the last evaluation,' if found.several else ' come'} from the "
         f"same points{_seeds(found)} drawn anew for all rows; those of changes hold for all rows together. Using the "
-        "group in a decision, and in some places in training, may be unlawful: ask first."
+        "group in a decision, and in some places in training, may be unlawful: ask first. Only these changes were "
+        "tried."
     )
     return card_table(head, [_row(found, one, rows[0]) for one in rows], caption)
 

@@ -200,6 +200,7 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
         "run": found.name,
         "headline": found.judged.headline.claim,
         "before": found.judged.headline.before,
+        "alone": found.judged.headline.alone,
         "licence": found.judged.headline.licence,
         "answers": {one.question: one.text for one in said},
         "positive_label": None if label is None else label._asdict(),
