@@ -6,6 +6,7 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -63,9 +64,13 @@ def test_one_run_has_all_its_parts(tmp_path, made):
     assert "http" not in text.replace("http-equiv", "")
 
 
-def test_one_evaluation_is_the_model_as_it_is(tmp_path, made):
+def test_one_evaluation_is_the_model_as_it_is(tmp_path):
     """A table of predictions has no training: nothing is said of time, and no curve is drawn."""
-    page = tm.report([small(made, times=(0,))], tmp_path / "page.html")
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"who": rng.choice(GROUPS, 2000), "label": rng.integers(0, 2, 2000)})
+    right = rng.random(2000) < np.where(table.who == "a", 0.7, 0.9)
+    table["score"] = np.where(right == table.label, 0.8, 0.2)
+    page = tm.report([tm.predictions.run(table, label="label", group="who")], tmp_path / "page.html")
     text = re.sub(r"<(style|script).*?</\1>", "", words(page), flags=re.S)
     first = text[: text.index("<main>")]
     assert "<title>Bias of the model</title>" in text

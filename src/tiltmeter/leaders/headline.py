@@ -98,10 +98,11 @@ def headline(judged: Leaders) -> Headline:
     chosen = _largest(judged, clear)
     same = [one for one in clear if one.curve == chosen.curve]
     two = len(judged.groups) == 2
-    brief = _two(judged, chosen) if two else _several(judged, chosen, same)
+    unclear, settle = _asked_but_not_clear(judged, clear)
+    brief = capital(f"{unclear}{_two(judged, chosen) if two else _several(judged, chosen, same)}")
     claim = f"{brief}{_time(judged, chosen)}."
     before = _before(chosen, judged.clock) if two else ""
-    settle, leader = _asked_but_not_clear(judged, clear), chosen.leader[-1]
+    leader = chosen.leader[-1]
     alone = _by_one_attribute(judged, chosen)
     return Headline(claim, licence, chosen.curve, chosen.pair, leader, settle, before, f"{brief}.", alone)
 
@@ -118,16 +119,18 @@ def _by_one_attribute(judged: Leaders, chosen: Difference) -> str:
     return f"The gap between {names} as a whole is at least as large: {values}."
 
 
-def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> str:
-    """Why the headline is not about the rate of the task's question; empty if it is clear, or nobody asked."""
+def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> tuple[str, str]:
+    """That the rate of the task's question is not clear, as the beginning of the claim, and how large it can be.
+
+    Both are empty if it is clear, or nobody asked.
+    """
     curve = "" if judged.question is None else judged.question.asked
     differences = [one for one in judged.differences if one.judged and one.curve == curve]
     if not differences or any(one.curve == curve for one in clear):
-        return ""
+        return "", ""
     largest = max(max(abs(one.lower[-1]), abs(one.upper[-1])) for one in differences)
-    return (
-        f"In the {term(curve)}, which was asked about, no difference is clear; it is at most {size_of(curve, largest)}."
-    )
+    asked = f"No difference in {term(curve)} is clear, but "
+    return asked, f"The difference in {term(curve)} is at most {size_of(curve, largest)}."
 
 
 def _time(judged: Leaders, one: Difference) -> str:
@@ -241,8 +244,8 @@ def _two(judged: Leaders, one: Difference) -> str:
     if one.curve in RATES:
         at_worst, at_best = _values(judged, one.curve, (other, leader), float(one.times[-1]))
         numbers = amounts(one.curve, at_worst, at_best)
-        return capital(f"{has(other, forecast)} the {worse} {term(one.curve)}, {numbers[0]} against {numbers[1]}")
-    return capital(f"{has(leader, forecast)} the {better} {term(one.curve)}")
+        return f"{has(other, forecast)} the {worse} {term(one.curve)}, {numbers[0]} against {numbers[1]}"
+    return f"{has(leader, forecast)} the {better} {term(one.curve)}"
 
 
 def _since(one: Difference, clock: str) -> str:
@@ -290,9 +293,7 @@ def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -
         word = ("lower" if chosen.better == "lower" else "higher") if better_off else worse
         (its,) = _values(judged, chosen.curve, (group,), time)
         value, of_all = amounts(chosen.curve, its, its - float(chosen.gap[-1]))
-        return capital(
-            f"{has(group, forecast)} a {word} {term(chosen.curve)} than all together: {value} against {of_all}"
-        )
+        return f"{has(group, forecast)} a {word} {term(chosen.curve)} than all together: {value} against {of_all}"
     # Of decisions the group that is worse off than all others is named first, of losses the one that leads them all.
     ends = {True: (other, "highest", "lowest"), False: (leader, "lowest", "highest")}
     for worst in (True, False) if chosen.curve in RATES else (False, True):
@@ -304,11 +305,11 @@ def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -
             numbers = amounts(chosen.curve, its, min(others), max(others))
             word = words[chosen.better == "higher"]
             claim = f"{has(group, forecast)} the {word} {term(chosen.curve)}, {numbers[0]}"
-            return capital(f"{claim}; the others have {numbers[1]} to {numbers[2]}")
+            return f"{claim}; the others have {numbers[1]} to {numbers[2]}"
     at_worst, at_best = _values(judged, chosen.curve, (other, leader), time)
     numbers = amounts(chosen.curve, at_worst, at_best)
     claim = f"{has(other, forecast)} a {worse} {term(chosen.curve)} than {subject(leader)[0]}"
-    return capital(f"{claim}: {numbers[0]} against {numbers[1]}")
+    return f"{claim}: {numbers[0]} against {numbers[1]}"
 
 
 def _nothing_clear(judged: Leaders, curve: str, differences: Sequence[Difference], licence: str) -> Headline:
