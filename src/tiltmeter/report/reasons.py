@@ -38,7 +38,9 @@ def why_section(found: Findings, why: Why | None = None) -> str:
         ]
         parts.append("</div>")
         note = "A difference is split exactly into the part of base rates (each label treated as in the mean of both "
-        note += "groups) and the part within labels (at the mean of both base rates). Arithmetic, not a cause."
+        note += (
+            "groups) and that of cases with the same label (at the mean of both base rates). Arithmetic, not a cause."
+        )
         if not found.two:
             note += " The two groups furthest apart in error are compared; limits allow for that choice."
         parts.append(paragraph(note, "note"))
@@ -85,7 +87,7 @@ def claim(split: BaseRateSplit, named: bool = False) -> str:
 
 def _bars(split: BaseRateSplit) -> str:
     """Three bars from zero: the difference and its parts, with limits."""
-    names = ("difference", "base rates", "within labels")
+    names = ("difference", "base rates", "same label")
     rows = list(zip(names, (split.gap, split.base_rates, split.within_labels), ("bar tot", "bar", "bar"), strict=True))
     ends = [value for _, one, _ in rows for value in (one.low, one.value, one.high, 0.0) if value == value]
     low, high = min(ends), max(ends)
