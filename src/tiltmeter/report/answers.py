@@ -9,6 +9,7 @@ import numpy as np
 
 from tiltmeter.fairness.estimate import Estimate, shuffled_groups
 from tiltmeter.leaders.difference import ALL
+from tiltmeter.leaders.headline import capital, subject
 from tiltmeter.leaders.points import FEWEST, held_out_facts
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.changes import what_would_change
@@ -132,7 +133,13 @@ def reason(found: Findings) -> str:
         parts.append(claim(found.splits[0], named=not found.two))
     parts += [_removed(found), _ranking(found), calibration_sentence(found)]
     told = " ".join(part for part in parts if part)
-    return told or "The reason is not known from this run."
+    return told or _driven_by(found) or "The reason is not known from this run."
+
+
+def _driven_by(found: Findings) -> str:
+    """What makes the leaders of exact theory lead, in turn."""
+    turns = [phase for phase in found.judged.phases if phase.reason] if found.judged.basis == "exact" else []
+    return " ".join(f"{capital(subject(one.leader)[0])} leads: {one.reason}." for one in turns)
 
 
 def _base_rates(found: Findings) -> str:

@@ -167,7 +167,8 @@ def _how_sure(found: Findings) -> tuple[str, str]:
     one += ": another may differ" if found.headline.clear else ""
     seeds = one if found.seeds == 1 else f"{found.seeds} trainings, {_same_sign(found)}"
     if found.judged.basis == "forecast":
-        return ("as forecast" if found.headline.clear else "not clear"), found.judged.headline.licence
+        licence = found.judged.headline.licence  # said above already; its end is how far to trust it
+        return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
     return ("hardly chance" if found.headline.clear else "may be chance"), seeds
 
 
