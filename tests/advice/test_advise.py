@@ -139,7 +139,7 @@ def test_other_criteria_and_questions(rehearsed):
     assert "averaged over training" in str(whole)
     asks = SimpleNamespace(asked="tpr")
     benefit = asked(arms, question=asks, method=tm.methods.Rehearsal())
-    assert (benefit.curve, benefit.card.curve) == ("tpr", "loss")
+    assert (benefit.curve, benefit.card.curve) == ("tpr", "error")
     worst = float(benefit.runs["plain"]["tpr"].isel(time=-1).min())
     assert benefit.value(benefit.runs["plain"]) == pytest.approx(-worst)  # a rate that is better high
 
@@ -262,3 +262,62 @@ def test_laws_without_names_are_refused():
         TypeError, match=r'`interventions` should give them by name, as {"balanced": Balanced\(\)}. Found'
     ):
         tm.advise(torch.nn.Linear(2, 1), data, data, tm.Recipe(lr=0.1, steps=2), [tm.interventions.Balanced()])
+
+
+def loans(usual, seed=0, count=3000):
+    """Two groups with `usual` incomes, repaying as often: a model that sees incomes misses the poorer one."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(list(usual), count)
+    middle = np.array([usual[one] for one in group])
+    income = rng.normal(middle, 8.0)
+    repaid = (0.2 * (income - middle) + 0.7 * rng.logistic(size=count) > 0).astype(int)
+    x = np.stack([(income - 38) / 8, rng.normal(size=count)], 1).astype("float32")
+    return tm.GroupedData(x, repaid, group, question=tm.Question("approved", "repaid")).split(0.5)
+
+
+def on_decisions(usual, seed=0):
+    train, held_out = loans(usual, seed)
+    torch.manual_seed(0)
+    arms = {name: arm for name, arm in menu(200, "tpr").items() if name not in menu(200)}
+    settings = {"method": tm.methods.Rehearsal(), "progress": False, "watch": WATCH}
+    recipe = replace(RECIPE, steps=200, order=0)
+    model = torch.nn.Linear(2, 1)
+    return tm.advise(model, train, held_out, recipe, arms, **settings), model, train, held_out, recipe
+
+
+def test_thresholds_by_group_are_fitted_to_training_points_and_judged_on_others():
+    advice, model, train, held_out, recipe = on_decisions({"men": 42.0, "women": 34.0})
+    assert advice.curve == "tpr"
+    assert advice.better == ("thresholds by group",)
+    tm.train(model, train, held_out, recipe)
+    fitted = I.GroupThreshold("tpr").deliver(model, train)
+    scores = fitted(held_out.tensors()[0], [held_out.groups[code] for code in held_out.codes]).detach().numpy()
+    again = [float((scores[(held_out.codes == code) & (held_out.y == 1)] > 0).mean()) for code in range(2)]
+    np.testing.assert_allclose(advice.runs["thresholds by group"]["tpr"].values[-1], again, atol=1e-6)
+    gaps = {name: float(np.ptp(run["tpr"].values[-1])) for name, run in advice.runs.items()}
+    assert gaps["thresholds by group"] < 0.4 * gaps["plain"]
+    line = next(line for line in str(advice).splitlines() if "thresholds by group  " in line)
+    assert line.endswith("; needs the group at every decision")
+    assert f" instead of {100 * gaps['plain']:.0f} points; error of all " in line
+
+
+def test_of_random_groups_nothing_is_recommended():
+    """Negative control: groups that differ in nothing, four times."""
+    for seed in range(4):
+        advice = on_decisions({"a": 38.0, "b": 38.0}, seed)[0]
+        assert advice.better == ()
+        assert advice.ranked[0].name == "plain"
+
+
+def test_what_no_group_pays_for_comes_first():
+    """A rate can be bought with errors: of two that are clearly better, the one without a price leads."""
+    card = SimpleNamespace(
+        curve="error",
+        rows=[SimpleNamespace(name=name, paid=paid) for name, paid in (("plain", ()), ("dear", ("a",)), ("free", ()))],
+    )
+    runs = {name: SimpleNamespace(diverged=None) for name in ("plain", "dear", "free")}
+    change = SimpleNamespace(better=True)
+    advice = Advice(card, runs, {}, {}, "", True, {"dear": change, "free": change}, None, "tpr")
+    values = {"dear": -0.9, "free": -0.7, "plain": -0.5}
+    object.__setattr__(advice, "value", lambda run: values[next(name for name, one in runs.items() if one is run)])
+    assert advice.better == ("free", "dear")

@@ -164,7 +164,7 @@ class SGDOptions:
     """How the student is trained."""
 
     lr: float | None = None
-    "Learning rate of the theory (PyTorch's times d)."
+    "Learning rate; PyTorch's is this divided by d."
     batch: int | None = None
     "Points per step."
     momentum: float | None = None

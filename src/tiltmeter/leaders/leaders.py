@@ -17,7 +17,7 @@ from tiltmeter.leaders.exact import exact_curve, revived
 from tiltmeter.leaders.headline import Headline, headline, headline_curve
 from tiltmeter.leaders.judgement import Basis, Scope, judgement
 from tiltmeter.leaders.phases import Course, Crossing, Phase, Undecided, ahead_of_all, exact_course, measured_course
-from tiltmeter.leaders.points import JUDGED, held_out_facts
+from tiltmeter.leaders.points import JUDGED, described_held_out
 from tiltmeter.names import better_of
 from tiltmeter.pairs import AskedPair, Pair, groups_of, the_pair
 from tiltmeter.question import Question, checked_question
@@ -310,8 +310,8 @@ def _as_asked(trajectory: Trajectory, question: Question | None) -> Trajectory:
 
 
 def asked_of(trajectory: Trajectory) -> Question | None:
-    """The question that the held-out data of a run carry; None if they carry none."""
-    stored = held_out_facts(trajectory).get("question")
+    """The question that the held-out data of a run or forecast carry; None if they carry none."""
+    stored = described_held_out(trajectory).get("question")
     return Question.from_json(stored) if isinstance(stored, Mapping) else None
 
 
