@@ -10,7 +10,7 @@ from torch import nn
 import tiltmeter as tm
 from tiltmeter.forecast import forecast as door
 from tiltmeter.forecast.forecast import noted
-from tiltmeter.forecast.policy import choose
+from tiltmeter.forecast.policy import choose, twin_for
 from tiltmeter.forecast.task import forecast_task
 
 RECIPE = tm.Recipe(lr=0.05, steps=100, batch=16, loss=tm.Logistic())
@@ -101,6 +101,13 @@ def test_a_narrow_copy_where_a_rehearsal_is_too_dear():
     assert "second half" in choice.promise
     ordered = task(recipe=replace(long, order=0))
     assert "from 10 %" in choose(ordered, ordered.price.training * 0.99).promise
+
+
+@pytest.mark.parametrize(("width", "share"), [(64, 1 / 2), (512, 1 / 4)])
+def test_batch_normalisation_keeps_more_units(width, share):
+    plain, normed = (task(network(*more, width=width)) for more in ((), (nn.BatchNorm1d(width),)))
+    assert twin_for(plain) == tm.methods.Twin(1 / 8)
+    assert twin_for(normed) == tm.methods.Twin(share)
 
 
 def test_no_narrow_copy_is_cut_for_less_than_it_takes():
