@@ -12,7 +12,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.matrix_sensing import Sensing, descend, greedy_solutions, sensing
-from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.over_seeds import mean_and_error, share_claim
 
 TITLE = "From a small start, gradient descent on matrix sensing learns rank by rank, along the greedy solutions"
 PAPER = (
@@ -99,12 +99,10 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             error=mean_and_error(before)[1],
             seeds=seeds,
         ),
-        Claim(
+        share_claim(
             "It does so in the order of the ranks",
-            float(steps.mean()),
-            f"share of successive ranks, up to {last}, whose solutions are passed one after the other",
-            1.0,
-            seeds=seeds,
+            steps.all("rank"),
+            f"share of seeds that pass the solutions up to rank {last} one after the other",
         ),
         Claim(
             "Training from a large start does not come near the solution of rank 1",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+
+import numpy as np
 
 import tiltmeter as tm
-from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.over_seeds import bootstrap_error, mean_and_error
 
 Pair = tuple[Hashable, Hashable]
 
@@ -32,6 +34,27 @@ def changes(
 ) -> tuple[tm.results.Crossing, ...]:
     """Return the lead changes that are clear in one curve."""
     return tm.leaders(run, curve, groups=pair, level=level).changes
+
+
+def crossing_distance(run: tm.Trajectory, exact: Sequence[float], order: str) -> tuple[float, float]:
+    """Return how far the crossings of the mean loss are from these times, and the bootstrap error of that.
+
+    It is the largest relative distance, from each time to the nearest crossing. Where the groups do not lead in the
+    expected order it is 1, without an error.
+    """
+    if leaders(run) != order:
+        return 1.0, float("nan")
+    loss = run["loss"].transpose("time", "seed", "group").values
+    times, gaps = np.log(run["loss"].coords["time"].values), loss[..., 0] - loss[..., 1]
+
+    def distance(places: np.ndarray) -> float:
+        gap = gaps[:, places].mean(1)
+        before = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+        crossings = times[before] + np.diff(times)[before] * gap[before] / (gap[before] - gap[before + 1])
+        return float(max(np.abs(np.exp(crossings - np.log(time)) - 1.0).min(initial=1.0) for time in exact))
+
+    seeds = gaps.shape[1]
+    return distance(np.arange(seeds)), bootstrap_error(distance, seeds)
 
 
 def claim(run: tm.Trajectory, curve: str = "loss") -> str:
