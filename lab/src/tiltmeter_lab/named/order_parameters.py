@@ -11,7 +11,7 @@ import numpy as np
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
-from tiltmeter_lab.shared.over_seeds import bootstrap_error, farthest
+from tiltmeter_lab.shared.over_seeds import farthest, jackknife_error
 
 TITLE = "The order parameters Q, M and R of simulated students follow the theory"
 PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), figure 1"
@@ -72,7 +72,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         spread = [
             np.mean([one[n].isel(seed=places).std("seed", ddof=1).mean() for n in SHOWN]) for one in (small, large)
         ]
-        return float(abs(spread[0] / spread[1] / np.sqrt(expected) - 1.0))
+        return float(spread[0] / spread[1] / np.sqrt(expected) - 1.0)
 
     return (
         Claim(
@@ -95,12 +95,12 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         Claim(
             "Single runs scatter around it as 1/sqrt(d)",
-            scatter(np.arange(seeds)),
+            abs(scatter(np.arange(seeds))),
             f"deviation from a factor {np.sqrt(expected):.3g} in standard deviation",
             # The standard deviation of n runs is known to 1/sqrt(2 (n - 1)); two of them, at four standard errors.
             4.0 / np.sqrt(seeds - 1.0),
             rule="at most",
-            error=bootstrap_error(scatter, seeds),
+            error=float(jackknife_error(scatter, seeds)),
             seeds=seeds,
         ),
     )

@@ -12,7 +12,7 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
-from tiltmeter_lab.shared.over_seeds import bootstrap_error, farthest
+from tiltmeter_lab.shared.over_seeds import farthest, jackknife_error
 
 TITLE = "A shift that half predicts the label is learnt first, then fades"
 PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), section 4.1"
@@ -67,12 +67,15 @@ def spurious_weight(run: tm.Trajectory) -> xr.DataArray:
 
 
 def half_time(curve: xr.DataArray) -> float:
-    """Return the first evaluation at which a rising curve has reached half of its largest value.
+    """Return when a rising curve first reaches half of its largest value, by interpolation.
 
-    >>> half_time(xr.DataArray([0.0, 0.4, 1.0], dims="time", coords={"time": [1.0, 2.0, 3.0]}))
-    3.0
+    >>> half_time(xr.DataArray([0.0, 0.4, 0.6, 1.0], dims="time", coords={"time": [1.0, 2.0, 3.0, 4.0]}))
+    2.5
     """
-    return float(curve.coords["time"][int((curve >= 0.5 * curve.max()).argmax("time"))])
+    half = 0.5 * float(curve.max())
+    after = max(1, int((curve >= half).argmax("time")))
+    around = curve.isel(time=[after - 1, after])
+    return float(np.interp(half, around.values, around.coords["time"].values))
 
 
 def limit() -> float:
@@ -108,7 +111,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "time until half of the rule is learnt, over that of half of the shift's peak, in simulated students",
             1.5,
             f"Time scales by formula: {float(scales['M'].max()):.3g} and {float(scales['R']):.3g}.",
-            error=bootstrap_error(later, seeds),
+            error=float(jackknife_error(later, seeds)),
             seeds=seeds,
             neutral=1.0,
         ),

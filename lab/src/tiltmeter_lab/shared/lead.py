@@ -7,7 +7,7 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 
 import tiltmeter as tm
-from tiltmeter_lab.shared.over_seeds import bootstrap_error, mean_and_error
+from tiltmeter_lab.shared.over_seeds import jackknife_error, mean_and_error
 
 Pair = tuple[Hashable, Hashable]
 
@@ -37,7 +37,7 @@ def changes(
 
 
 def crossing_distance(run: tm.Trajectory, exact: Sequence[float], order: str) -> tuple[float, float]:
-    """Return how far the crossings of the mean loss are from these times, and the bootstrap error of that.
+    """Return how far the crossings of the mean loss are from these times, and the jackknife error of that.
 
     It is the largest relative distance, from each time to the nearest crossing. Where the groups do not lead in the
     expected order it is 1, without an error.
@@ -47,14 +47,16 @@ def crossing_distance(run: tm.Trajectory, exact: Sequence[float], order: str) ->
     loss = run["loss"].transpose("time", "seed", "group").values
     times, gaps = np.log(run["loss"].coords["time"].values), loss[..., 0] - loss[..., 1]
 
-    def distance(places: np.ndarray) -> float:
+    def distances(places: np.ndarray) -> np.ndarray:
         gap = gaps[:, places].mean(1)
         before = np.flatnonzero(gap[:-1] * gap[1:] < 0)
         crossings = times[before] + np.diff(times)[before] * gap[before] / (gap[before] - gap[before + 1])
-        return float(max(np.abs(np.exp(crossings - np.log(time)) - 1.0).min(initial=1.0) for time in exact))
+        away = np.exp(crossings[:, None] - np.log(exact)) - 1.0
+        return away[np.abs(away).argmin(0), np.arange(len(exact))]
 
     seeds = gaps.shape[1]
-    return distance(np.arange(seeds)), bootstrap_error(distance, seeds)
+    size, error = np.abs(distances(np.arange(seeds))), jackknife_error(distances, seeds)
+    return float(size.max()), float(error[size.argmax()])
 
 
 def claim(run: tm.Trajectory, curve: str = "loss") -> str:

@@ -87,17 +87,18 @@ def share(marks: Sequence[bool] | np.ndarray) -> tuple[float, float]:
     return hits / count, float((middle * (1.0 - middle) / (count + 4.0)) ** 0.5)
 
 
-def bootstrap_error(statistic: Callable[[np.ndarray], float], seeds: int, repeats: int = 200) -> float:
-    """Return the standard error of a statistic of all seeds together: its scatter over seeds drawn with replacement.
+def jackknife_error(statistic: Callable[[np.ndarray], Any], seeds: int) -> Any:
+    """Return the standard error of a statistic of all seeds together, from its values without each of them in turn.
 
-    >>> values = np.array([1.0, 3.0, 2.0, 2.0])
-    >>> round(bootstrap_error(lambda places: values[places].mean(), 4), 1)
-    0.4
+    >>> values = np.array([1.0, 3.0])
+    >>> float(jackknife_error(lambda places: values[places].mean(), 2))
+    1.0
 
-    `statistic` takes the places of the drawn seeds.
+    `statistic` takes the places of the seeds; it may return an array. It should be smooth: of a size, take the signed
+    number, and of a first time, interpolate.
     """
-    rng = np.random.default_rng(0)
-    return float(np.std([statistic(rng.integers(seeds, size=seeds)) for _ in range(repeats)], ddof=1))
+    without = np.array([statistic(np.delete(np.arange(seeds), seed)) for seed in range(seeds)])
+    return np.sqrt((seeds - 1) * without.var(0))
 
 
 def mean_claim(
