@@ -132,6 +132,14 @@ TINY = {
         "images": 100,
         "image_steps": 5,
     },
+    "second-settings": {
+        "steps": 10,
+        "width": 8,
+        "orders": 3,
+        "picture_points": 200,
+        "picture_epochs": 1,
+        "couplings": (0.0, 1.0),
+    },
     "pipeline-atlas": {"steps": 10, "fraction": 1 / 400, "orders": 2, "real_fraction": 0.2},
     "bias-spot-checks": {"width": 2, "points": 60, "steps": 6},
     "bias-atlas": {

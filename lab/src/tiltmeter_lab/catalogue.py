@@ -41,6 +41,7 @@ EXPERIMENTS: dict[str, str] = {
     "order-of-groups": "order_of_groups",
     "overparametrisation-gap": "overparametrisation_gap",
     "pipeline-atlas": "pipeline_atlas",
+    "second-settings": "second_settings",
     # forecasts
     "forecast-accuracy": "forecast_accuracy",
     "forecast-crossings": "forecast_crossings",
