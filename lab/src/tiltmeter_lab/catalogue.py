@@ -33,6 +33,7 @@ EXPERIMENTS: dict[str, str] = {
     "tabular-groups": "tabular_groups",
     "celeba-pairs": "celeba_pairs",
     "utkface-ages": "utkface_ages",
+    "utkface-tools": "utkface_tools",
     "false-alarms": "false_alarms",
     # questions without a published answer
     "memorisation": "memorisation",

@@ -235,6 +235,13 @@ def _orders(runs: Runs) -> Claim:
     )
 
 
-def pictures(_: Runs) -> dict[str, Any]:
-    """None: numbers at the end of training, in the table of what did not hold."""
-    return {}
+def pictures(runs: Runs) -> dict[str, Any]:
+    """Errors of both groups of pictures with right labels, against features and width."""
+    return {
+        f"Error against {dim}: {kind} on {WORDS[source]}, right labels": tm.plot.feature_sweep(
+            runs[f"{kind} {source}"].to_dataset("error").isel(time=-1).mean("seed"), x=dim, curves=("error",)
+        )
+        for source in PICTURES
+        for kind, dim in (("features", "features"), ("networks", "width"))
+        if f"{kind} {source}" in runs
+    }

@@ -97,6 +97,8 @@ def jackknife_error(statistic: Callable[[np.ndarray], Any], seeds: int) -> Any:
     `statistic` takes the places of the seeds; it may return an array. It should be smooth: of a size, take the signed
     number, and of a first time, interpolate.
     """
+    if seeds < 2:
+        return np.full(np.shape(statistic(np.arange(seeds))), np.nan)
     without = np.array([statistic(np.delete(np.arange(seeds), seed)) for seed in range(seeds)])
     return np.sqrt((seeds - 1) * without.var(0))
 
