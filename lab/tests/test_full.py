@@ -56,6 +56,7 @@ TINY = {
     "celeba-pairs": {"steps": 4, "width": 2, "points": 140, "side": 8},
     "measures-on-people": {"hidden": 4, "steps": 10, "picture_steps": 2, "held_out": 60},
     "utkface-ages": {"steps": 4, "width": 2, "points": 140, "side": 8},
+    "utkface-tools": {"steps": 4, "width": 2, "points": 240, "side": 8, "copies": 3},
     "bar-actions": {"steps": 10, "width": 2, "side": 8},
     "memorisation": {"problems": 20, "d": 20, "width": 8, "steps": 30, "examples": 200, "held_out": 100},
     "multi-class": {

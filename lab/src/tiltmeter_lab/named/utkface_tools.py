@@ -37,7 +37,7 @@ class Setting:
     steps: int = 60
     batch: int = 64
     copies: int = 3
-    seeds: int = 2
+    seeds: int = 3
 
 
 QUICK = Setting()
