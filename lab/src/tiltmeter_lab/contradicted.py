@@ -15,6 +15,10 @@ OURS: dict[str, dict[str, str]] = {
         "Age over 40 by sex": "Ours: no paper says it of these faces. Women lead throughout, because fewer of their "
         "faces are over 40 and the network begins with one answer for everybody.",
     },
+    "utkface-tools": {
+        "Balancing the races": "Ours: the race that is judged worst here is also the most frequent one, so that equal "
+        "weights count it less.",
+    },
     "memorisation": {
         "Networks on Fashion-MNIST: noise": "Ours, taken over from the exact theory of linear students. In these "
         "networks wrong labels in the minority cost the minority most, and the majority nothing.",

@@ -180,7 +180,7 @@ def _at_the_edge(edge: list[tm.Trajectory], seeds: int) -> tuple[Claim, ...]:
         _worst(
             seeds,
             "From then on it hovers there",
-            [np.abs(part.mean("time") - 1.0) for part in steady],
+            [abs(part.mean("time") - 1.0) for part in steady],
             "largest distance of rate x sharpness / 2 from 1, in the mean over the last quarter",
             0.15,
             most=True,
@@ -333,7 +333,8 @@ def _excess(run: tm.Trajectory) -> xr.DataArray:
 
 
 def _flips(run: tm.Trajectory) -> xr.DataArray:
-    return (np.sign(run["side_change"]).diff("time") != 0).mean("time")
+    rising = run["side_change"] > 0
+    return (rising.astype(int).diff("time") != 0).mean("time")
 
 
 def _correlation(run: tm.Trajectory) -> xr.DataArray:

@@ -219,10 +219,11 @@ def _training(runs: Runs, data: str) -> list[Claim]:
 def _orders(runs: Runs) -> Claim:
     """As in the atlas: the variance among orders with the same weights over that of all runs."""
     gaps = runs["orders"]["final_gap"].isel(time=-1).sel(stop="end", pruning="none").transpose("seed", "level").values
-    square = sum(
-        float(jackknife_error(lambda places, axis=axis: pipeline_atlas.luck_of(gaps.take(places, axis))[0], count)) ** 2
-        for axis, count in enumerate(gaps.shape)
-    )
+
+    def share(axis: int, places: np.ndarray) -> float:
+        return pipeline_atlas.luck_of(gaps.take(places, axis))[0]
+
+    errors = [float(jackknife_error(partial(share, axis), count)) for axis, count in enumerate(gaps.shape)]
     order, weights = pipeline_atlas.luck_of(gaps)
     return Claim(
         "The order of the batches alone decides at least half of the luck in the final gap (digits) (narrow networks, "
@@ -231,7 +232,7 @@ def _orders(runs: Runs) -> Claim:
         f"variance among {gaps.shape[1]} orders with the same initial weights over that of all {gaps.size} runs",
         0.5,
         f"Among initial weights with the same order it is {weights:.2f} of it.",
-        error=float(np.sqrt(square)),
+        error=float(np.linalg.norm(errors)),
         seeds=len(gaps),
         safe=False,
     )

@@ -47,6 +47,6 @@ def when_reached(values: np.ndarray, shares: np.ndarray, level: float) -> np.nda
         return np.full(values.shape[1], np.nan)
     after = int(reached[0])
     if after == 0:
-        return values[0]
+        return np.asarray(values[0])
     share = (mean[after - 1] - level) / (mean[after - 1] - mean[after])
     return np.asarray((1.0 - share) * values[after - 1] + share * values[after])

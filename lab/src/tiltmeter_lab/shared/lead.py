@@ -52,7 +52,7 @@ def crossing_distance(run: tm.Trajectory, exact: Sequence[float], order: str) ->
         before = np.flatnonzero(gap[:-1] * gap[1:] < 0)
         crossings = times[before] + np.diff(times)[before] * gap[before] / (gap[before] - gap[before + 1])
         away = np.exp(crossings[:, None] - np.log(exact)) - 1.0
-        return away[np.abs(away).argmin(0), np.arange(len(exact))]
+        return np.asarray(away[np.abs(away).argmin(0), np.arange(len(exact))])
 
     seeds = gaps.shape[1]
     size, error = np.abs(distances(np.arange(seeds))), jackknife_error(distances, seeds)
