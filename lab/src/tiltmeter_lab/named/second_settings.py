@@ -240,11 +240,12 @@ def _orders(runs: Runs) -> Claim:
 
 def pictures(runs: Runs) -> dict[str, Any]:
     """Errors of both groups of pictures with right labels, against features and width."""
-    return {
-        f"Error against {dim}: {kind} on {WORDS[source]}, right labels": tm.plot.feature_sweep(
-            runs[f"{kind} {source}"].to_dataset("error").isel(time=-1).mean("seed"), x=dim, curves=("error",)
-        )
-        for source in PICTURES
-        for kind, dim in (("features", "features"), ("networks", "width"))
-        if f"{kind} {source}" in runs
-    }
+    drawn = {}
+    for source in PICTURES:
+        for kind, dim in (("features", "number of features"), ("networks", "width")):
+            if f"{kind} {source}" in runs:
+                title = f"Error by {dim}, {WORDS[source]}, right labels"
+                error = runs[f"{kind} {source}"].to_dataset("error").isel(time=-1).mean("seed")
+                error = error.rename(features=dim) if kind == "features" else error
+                drawn[title] = tm.plot.feature_sweep(error, x=dim, curves=("error",), title=title)
+    return drawn
