@@ -139,6 +139,7 @@ TINY = {
         "orders": 3,
         "picture_points": 200,
         "picture_epochs": 1,
+        "patch_steps": 10,
         "couplings": (0.0, 1.0),
     },
     "pipeline-atlas": {"steps": 10, "fraction": 1 / 400, "orders": 2, "real_fraction": 0.2},

@@ -83,6 +83,7 @@ SMALL = {
         "orders": 3,
         "picture_points": 200,
         "picture_epochs": 1,
+        "patch_steps": 10,
         "couplings": (0.0, 1.0),
         "seeds": 3,
     },

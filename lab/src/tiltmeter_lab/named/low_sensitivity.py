@@ -54,10 +54,10 @@ FRESH = 300
 class Patches(nn.Module):
     """A transformer over square patches of images."""
 
-    def __init__(self, size: int, patch: int, outputs: int) -> None:
+    def __init__(self, size: int, patch: int, outputs: int, channels: int = 3) -> None:
         super().__init__()
         self.cut = nn.Unfold(patch, stride=patch)
-        self.body = transformer((size // patch) ** 2, 3 * patch * patch, outputs=outputs, width=64, layers=2)
+        self.body = transformer((size // patch) ** 2, channels * patch**2, outputs=outputs, width=64, layers=2)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.body(self.cut(x).transpose(1, 2))  # type: ignore[no-any-return]
@@ -134,15 +134,20 @@ def _images(setting: Setting, make: Callable[[], nn.Module], seed: int) -> tm.Tr
     x = photographs.x[chosen].astype(np.float32) / 127.5 - 1.0
     data = tm.GroupedData(x, photographs.y[chosen], np.zeros(len(chosen), dtype=int))
     torch.manual_seed(FRESH + seed)
+    return patches_run(make(), data, setting.image_steps, setting.sigma, 8, seed)
+
+
+def patches_run(
+    model: nn.Module, data: tm.GroupedData, steps: int, sigma: float, patch: int, seed: int
+) -> tm.Trajectory:
+    """A network trained on images, its error on them, and how often noise on one patch changes its decisions."""
+    measure = tm.measures.NoiseSensitivity(sigma, patch=patch, repeats=1, points=60)
     return tm.train(
-        make(),
+        model,
         data,
         data,
-        tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=setting.image_steps, batch=64),
-        watch=tm.Watch(
-            when=tm.record.log_spaced(12),
-            measures=(tm.measures.NoiseSensitivity(setting.sigma, patch=8, repeats=1, points=60),),
-        ),
+        tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=steps, batch=64),
+        watch=tm.Watch(when=tm.record.log_spaced(12), measures=(measure,)),
         seed=seed,
     )
 
@@ -194,10 +199,12 @@ def _matched(runs: Runs) -> Claim:
     sentence = f"At a training error of {LEVEL:g} a transformer is less sensitive to patches than other networks"
     if "images-transformer" not in runs:
         return not_run(sentence, "Needs the data of cifar10.")
-    each = {
-        name.removeprefix("images-"): tm.measures.at_matched_error(runs[name], "noise_sensitivity", LEVEL)
-        for name in architectures()
-    }
+    return matched(sentence, {name.removeprefix("images-"): runs[name] for name in architectures()}, LEVEL)
+
+
+def matched(sentence: str, runs: Mapping[str, tm.Trajectory], level: float) -> Claim:
+    """The claim that the transformer is less sensitive than all others where their training errors are this level."""
+    each = {name: tm.measures.at_matched_error(run, "noise_sensitivity", level) for name, run in runs.items()}
     least = min((name for name in each if name != "transformer"), key=lambda name: float(each[name].mean()))
     return mean_claim(
         sentence,
