@@ -56,6 +56,7 @@ TINY = {
     "celeba-pairs": {"steps": 4, "width": 2, "points": 140, "side": 8},
     "measures-on-people": {"hidden": 4, "steps": 10, "picture_steps": 2, "held_out": 60},
     "utkface-ages": {"steps": 4, "width": 2, "points": 140, "side": 8},
+    "utkface-tools": {"steps": 4, "width": 2, "points": 240, "side": 8, "copies": 3},
     "bar-actions": {"steps": 10, "width": 2, "side": 8},
     "memorisation": {"problems": 20, "d": 20, "width": 8, "steps": 30, "examples": 200, "held_out": 100},
     "multi-class": {
@@ -131,6 +132,15 @@ TINY = {
         "transformer_steps": 3,
         "images": 100,
         "image_steps": 5,
+    },
+    "second-settings": {
+        "steps": 10,
+        "width": 8,
+        "orders": 3,
+        "picture_points": 200,
+        "picture_epochs": 1,
+        "patch_steps": 10,
+        "couplings": (0.0, 1.0),
     },
     "pipeline-atlas": {"steps": 10, "fraction": 1 / 400, "orders": 2, "real_fraction": 0.2},
     "bias-spot-checks": {"width": 2, "points": 60, "steps": 6},

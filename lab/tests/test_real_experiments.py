@@ -20,6 +20,7 @@ from tiltmeter_lab.named import (  # noqa: E402
     rotated_mnist,
     tabular_groups,
     utkface_ages,
+    utkface_tools,
 )
 
 pytestmark = pytest.mark.usefixtures("tiny")
@@ -29,6 +30,7 @@ MODULES = {
     "tabular-groups": tabular_groups,
     "celeba-pairs": celeba_pairs,
     "utkface-ages": utkface_ages,
+    "utkface-tools": utkface_tools,
     "bar-actions": bar_actions,
     "domino": domino,
 }
@@ -40,6 +42,7 @@ SMALL = {
     "tabular-groups": {"seeds": 2, "steps": 6, "hidden": 4},
     "celeba-pairs": {"seeds": 2, "steps": 4, "width": 2, "points": 140, "side": 8},
     "utkface-ages": {"seeds": 2, "steps": 4, "width": 2, "points": 140, "side": 8},
+    "utkface-tools": {"seeds": 2, "steps": 4, "width": 2, "points": 240, "side": 8, "copies": 3},
     "bar-actions": {"seeds": 2, "steps": 10, "width": 2, "side": 8},
     "domino": {"seeds": 2, "epochs": 2, "width": 2, "points": 150, "held_out": 150, "side": 8, "evaluations": 3},
 }

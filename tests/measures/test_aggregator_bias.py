@@ -34,6 +34,20 @@ def test_clipping_drops_the_group_of_long_gradients():
         assert abs(float(null.sel(group="long") - null.sel(group="short"))) < 0.1
 
 
+def test_the_null_value_hardly_depends_on_the_permutations():
+    """One permutation gives this rare group a value between 0.07 and 0.55, with a scatter of 0.16."""
+    rng = np.random.default_rng(1)
+    with pytest.warns(UserWarning, match="fewer than 30 points"):
+        data = tm.GroupedData(rng.normal(size=(96, 6)), np.tile([1.0, -1.0], 48), ["rare"] * 12 + ["common"] * 84)
+    torch.manual_seed(0)
+    model = nn.Linear(6, 1)
+    nulls = [
+        tm.measure(AggregatorBias(seed=seed), model, data, tm.Square())["aggregator_bias_null"].sel(group="rare")
+        for seed in range(4)
+    ]
+    assert float(np.std([null.sel(aggregator="clipped").item() for null in nulls])) < 0.05
+
+
 def test_nothing_is_removed_where_all_gradients_are_alike():
     data = tm.GroupedData([[1.0, 1.0], [-1.0, -1.0]] * 30, [1, -1] * 30, ["a", "a", "b"] * 20)
     found = tm.measure(AggregatorBias(), nn.Linear(2, 1, bias=False), data, tm.Square())

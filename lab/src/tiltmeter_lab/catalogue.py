@@ -33,6 +33,7 @@ EXPERIMENTS: dict[str, str] = {
     "tabular-groups": "tabular_groups",
     "celeba-pairs": "celeba_pairs",
     "utkface-ages": "utkface_ages",
+    "utkface-tools": "utkface_tools",
     "false-alarms": "false_alarms",
     # questions without a published answer
     "memorisation": "memorisation",
@@ -41,6 +42,7 @@ EXPERIMENTS: dict[str, str] = {
     "order-of-groups": "order_of_groups",
     "overparametrisation-gap": "overparametrisation_gap",
     "pipeline-atlas": "pipeline_atlas",
+    "second-settings": "second_settings",
     # forecasts
     "forecast-accuracy": "forecast_accuracy",
     "forecast-crossings": "forecast_crossings",

@@ -45,6 +45,7 @@ OF_EXPERIMENT: dict[str, Origin] = {
         (
             "overparametrisation-gap",
             "pipeline-atlas",
+            "second-settings",
             "two-stage-inference",
             "late-reopening",
             "erasure-reverses",

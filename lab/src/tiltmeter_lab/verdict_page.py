@@ -13,6 +13,7 @@ from pathlib import Path
 
 from tiltmeter_lab.catalogue import EXPERIMENTS
 from tiltmeter_lab.claim import VERDICTS, Claim
+from tiltmeter_lab.contradicted import SECOND, checked_again
 from tiltmeter_lab.origins import ORIGINS, origin_of
 from tiltmeter_lab.outcome import Outcome
 from tiltmeter_lab.verdicts import (
@@ -159,16 +160,32 @@ def index_page(outcomes: Sequence[Outcome], folder: str) -> str:
 
 
 def not_held_page(outcomes: Sequence[Outcome]) -> str:
-    """Every claim that is contradicted or undecided, with its number."""
+    """Every claim that is contradicted or undecided, with its number; of contradicted ones, what was checked again."""
     claims = spoken(outcomes)
     lines = ["# What did not hold", ""]
     meanings = {CONTRADICTED: "The whole interval lies on the wrong side.", UNDECIDED: "These runs cannot tell."}
     for verdict, meaning in meanings.items():
         chosen = [(name, claim) for name, claim in claims if claim.verdict == verdict]
-        rows = [(f"[{name}]({name}.md)", _words(name, claim), line(claim)) for name, claim in chosen]
+        rows = [[f"[{name}]({name}.md)", _words(name, claim), line(claim)] for name, claim in chosen]
+        header = ["experiment", "claim", "number"]
+        if verdict == CONTRADICTED:
+            header.append("checked again")
+            for cells, (name, claim) in zip(rows, chosen, strict=True):
+                cells.append(_again(name, claim, claims))
         lines += [f"## {verdict.capitalize()}", "", f"{len(chosen)} of {len(claims)} claims. {meaning}", ""]
-        lines += [*_table(("experiment", "claim", "number"), rows), ""]
+        lines += [*_table(header, rows), ""]
     return "\n".join(lines)
+
+
+def _again(experiment: str, claim: Claim, claims: Sequence[tuple[str, Claim]]) -> str:
+    """What a second setting says of a contradicted claim, or why the claim is ours, as one cell."""
+    if experiment == SECOND:
+        return "This is the second setting."
+    checked = checked_again(experiment, claim, claims)
+    if isinstance(checked, str):
+        return _plain(checked)
+    rest = [(other, other.sentence.removeprefix(claim.sentence).strip(" ()")) for other in checked]
+    return "; ".join(f"[{other.verdict}]({SECOND}.md): {_plain(f'{where}, {other.measured}')}" for other, where in rest)
 
 
 def experiment_page(outcomes: Sequence[Outcome], pictures: str) -> str:

@@ -16,6 +16,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.named.cifar_groups import points as photographs
+from tiltmeter_lab.shared.over_seeds import mean_claim, share_claim
 from tiltmeter_lab.shared.pictures import lines
 
 SIDES = np.array(["falling", "rising"], dtype=object)
@@ -156,10 +157,13 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     )
 
 
-def _worst(seeds: int, sentence: str, values: Any, what: str, bar: float, where: str = "", most: bool = False) -> Claim:
-    """The claim for the worst rate and seed."""
-    worst = float(np.max(values) if most else np.min(values))
-    return Claim(sentence, worst, what, bar, where, "at most" if most else "at least", seeds=seeds)
+def _worst(
+    seeds: int, sentence: str, values: list[xr.DataArray], what: str, bar: float, where: str = "", most: bool = False
+) -> Claim:
+    """The claim about the mean over seeds of what is worst over rates and all else."""
+    each = np.concatenate([part.transpose(..., "seed").values.reshape(-1, seeds) for part in values])
+    worst = each.max(0) if most else each.min(0)
+    return mean_claim(sentence, worst, f"{what}, mean over seeds", bar, where, rule="at most" if most else "at least")
 
 
 def _at_the_edge(edge: list[tm.Trajectory], seeds: int) -> tuple[Claim, ...]:
@@ -176,7 +180,7 @@ def _at_the_edge(edge: list[tm.Trajectory], seeds: int) -> tuple[Claim, ...]:
         _worst(
             seeds,
             "From then on it hovers there",
-            [np.abs(part.mean("time") - 1.0) for part in steady],
+            [abs(part.mean("time") - 1.0) for part in steady],
             "largest distance of rate x sharpness / 2 from 1, in the mean over the last quarter",
             0.15,
             most=True,
@@ -207,19 +211,16 @@ def _elsewhere(runs: Runs, small: tm.Trajectory, linear: tm.Trajectory, seeds: i
     reach = float(_stability(small).max())
     exact = float(linear.origin.settings["linear_sharpness"])  # type: ignore[arg-type]
     return (
-        _worst(
-            seeds,
+        share_claim(
             "At a rate too small to reach the edge the loss falls in every step",
-            _rises(small),
-            "largest number of steps in which it rises",
-            0.0,
+            _rises(small) == 0,
+            "share of seeds in which it does",
             f"Rate x sharpness / 2 stays below {reach:.2g}.",
-            most=True,
         ),
         _worst(
             seeds,
             "A linear model has the sharpness of its inputs from the first step to the last",
-            np.abs(linear["hessian_top"] / exact - 1.0),
+            [abs(linear["hessian_top"] / exact - 1.0)],
             "largest relative difference from the largest eigenvalue of their second moments",
             1e-6,
             most=True,
@@ -237,7 +238,7 @@ def _elsewhere(runs: Runs, small: tm.Trajectory, linear: tm.Trajectory, seeds: i
 
 def _opposing(edge: list[tm.Trajectory], small: tm.Trajectory, linear: tm.Trajectory, seeds: int) -> tuple[Claim, ...]:
     """The points whose losses change most."""
-    alike = [float(_correlation(run).mean()) for run in (*edge, linear)]
+    straight = float(_correlation(linear).mean())
     calm = _last(small, "opposing_concentration")
     concentrated = [_last(run, "opposing_concentration") - calm for run in edge]
     return (
@@ -247,7 +248,7 @@ def _opposing(edge: list[tm.Trajectory], small: tm.Trajectory, linear: tm.Trajec
             [_flips(run) for run in edge],
             "smallest share of steps with a change of sign",
             0.8,
-            f"{float(np.max(_flips(small))):.2g} at the small rate.",
+            f"{float(_flips(small).max()):.2g} at the small rate.",
         ),
         replace(
             _worst(
@@ -263,10 +264,10 @@ def _opposing(edge: list[tm.Trajectory], small: tm.Trajectory, linear: tm.Trajec
             _worst(
                 seeds,
                 "That one side of them falls while the other rises is particular to the edge",
-                alike[-1] - np.array(alike[:-1]),
+                [straight - _correlation(run) for run in edge],
                 "correlation of the two sides in the linear model, less that at the edge",
                 0.5,
-                f"{alike[-1]:.2g} in the linear model, where nothing swings: it is nearly algebra, and no evidence.",
+                f"{straight:.2g} in the linear model, where nothing swings: it is nearly algebra, and no evidence.",
             ),
             safe=False,
         ),
@@ -308,11 +309,11 @@ def _stability(run: tm.Trajectory) -> xr.DataArray:
     return run["hessian_top"].isel(rank=0) * _rate(run) / 2.0
 
 
-def _rises(run: tm.Trajectory) -> np.ndarray:
-    return np.asarray((run["descent_loss"].diff("time") > 0).sum("time").values)
+def _rises(run: tm.Trajectory) -> xr.DataArray:
+    return (run["descent_loss"].diff("time") > 0).sum("time")
 
 
-def _end(run: tm.Trajectory) -> np.ndarray:
+def _end(run: tm.Trajectory) -> xr.DataArray:
     """Loss at the end over that at the first evaluation at or beyond the edge, by seed; NaN where it was never
     reached."""
     reached = _stability(run) >= 1.0
@@ -322,7 +323,7 @@ def _end(run: tm.Trajectory) -> np.ndarray:
         if len(times):
             loss = run["descent_loss"].isel(seed=seed)
             found[seed] = float(loss[-1] / loss.sel(time=float(times[0]), method="nearest"))
-    return found
+    return xr.DataArray(found, dims="seed")
 
 
 def _excess(run: tm.Trajectory) -> xr.DataArray:
@@ -331,8 +332,9 @@ def _excess(run: tm.Trajectory) -> xr.DataArray:
     return (whole - (shares * run["group_hessian_top"]).sum("group")) / whole
 
 
-def _flips(run: tm.Trajectory) -> np.ndarray:
-    return np.asarray(np.mean(np.diff(np.sign(run["side_change"].values), axis=0) != 0, axis=0))
+def _flips(run: tm.Trajectory) -> xr.DataArray:
+    rising = run["side_change"] > 0
+    return (rising.astype(int).diff("time") != 0).mean("time")
 
 
 def _correlation(run: tm.Trajectory) -> xr.DataArray:

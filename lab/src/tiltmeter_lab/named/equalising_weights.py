@@ -95,6 +95,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             "mean gap at the end, in standard errors",
             4.0,
             rule="at most",
+            error=1.0,
             seeds=gap.sizes["seed"],
         ),
     )

@@ -13,7 +13,7 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs, make_now
 from tiltmeter_lab.claim import Claim
-from tiltmeter_lab.shared.over_seeds import over_seeds
+from tiltmeter_lab.shared.over_seeds import farthest
 
 #: The one time of such a run: a label, since the end of training has no time.
 END = 0.0
@@ -193,17 +193,18 @@ def _finite_size(found: Found) -> Claim:
     """How far the means over training sets lie from the theory, per group and number of samples."""
     error = found["measured"]["error"]
     seeds = error.sizes["seed"]
-    mean, spread = over_seeds(error)
-    distance = abs(mean - found["balanced"]["error"])
     d = found["measured"].attrs["origin"]["settings"]["d"]
+    # A dimension d is O(1/d) away from the limit, besides the noise.
+    distance, scatter = farthest(error, found["balanced"]["error"], 1.0 / d)
+    largest = float(abs(error.mean("seed") - found["balanced"]["error"]).max())
     return Claim(
         "The theory describes training sets of finite size",
-        # A dimension d is O(1/d) away from the limit, besides the noise.
-        float((distance / (spread + 1.0 / d)).max()),
+        distance,
         "largest distance in the error of a group, in units of its standard error + 1/d",
         4.0,
-        f"The largest distance is {float(distance.max()):.4f}.",
+        f"The largest distance is {largest:.4f}.",
         rule="at most",
+        error=scatter,
         seeds=seeds,
     )
 

@@ -14,6 +14,7 @@ from torch import nn
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.shared.over_seeds import mean_claim
 from tiltmeter_lab.shared.symmetric_network import clusters_of, extremes_of, network, steps_to
 
 TITLE = "A wide network, condensed to four directions, ends as the four neurons it merges to"
@@ -112,40 +113,35 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     """The published findings, each with its verdict."""
     apart, control = (runs[name]["output_distance"].isel(time=-1) for name in ("small", "large"))
     losses = [runs["small"][name].isel(time=-1).mean("group") for name in ("loss", "loss_of_four")]
-    share = float(abs(losses[0] / losses[1] - 1.0).max())
-    seeds = apart.sizes["seed"]
     return (
-        Claim(
+        mean_claim(
             "Merged to four neurons early, a condensed network has the same outputs at the end",
-            float(apart.max()),
-            "largest relative distance of outputs",
+            apart,
+            "mean relative distance of outputs",
             1e-4,
             rule="at most",
-            seeds=seeds,
         ),
-        Claim(
+        mean_claim(
             "and the same loss",
-            share,
-            "largest relative difference of losses",
+            abs(losses[0] / losses[1] - 1.0),
+            "mean relative difference of losses",
             1e-3,
             f"The loss is {float(losses[0].mean()):.2g} by then.",
             rule="at most",
-            seeds=seeds,
         ),
-        Claim(
+        mean_claim(
             "At the end the large network merges to four neurons without loss",
-            float(runs["small"]["merged_distance"].isel(time=-1).max()),
-            "largest relative distance of outputs to the network merged at the end",
+            runs["small"]["merged_distance"].isel(time=-1),
+            "mean relative distance of outputs to the network merged at the end",
             1e-4,
             rule="at most",
-            seeds=seeds,
         ),
-        Claim(
+        mean_claim(
             "A network that starts large is no network of four neurons",
-            float(control.min()),
-            "smallest relative distance of outputs",
+            control,
+            "mean relative distance of outputs",
             0.05,
-            seeds=seeds,
+            neutral=0.0,
         ),
     )
 

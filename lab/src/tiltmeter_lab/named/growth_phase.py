@@ -11,6 +11,7 @@ import numpy as np
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.shared.over_seeds import mean_claim, share_claim
 from tiltmeter_lab.shared.symmetric_network import (
     at_scale,
     clusters_of,
@@ -65,39 +66,33 @@ def _trained(setting: Setting, width: int) -> tm.Trajectory:
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """The published findings, each with its verdict; r and epsilon are the same in all settings."""
     r, epsilon = QUICK.r, QUICK.epsilon
-    worst, off, starts, ends = 1.0, 0.0, [], []
+    cosines, fours, starts, ends = [], [], [], []
     for one in runs.values():
         scale = one["network_scale"]
         inside = (scale >= r) & (scale <= epsilon)
-        worst = min(worst, float(one["alignment"].where(inside).min()))
-        off = max(off, float(np.abs(one["directions"].where(inside) - 4.0).max()))
+        cosines.append(one["alignment"].where(inside).min("time"))
+        fours.append((one["directions"].where(inside, 4.0) == 4.0).all("time"))
         starts.append(float(at_scale(one, "alignment", r).mean()))
         ends.append(float(at_scale(one, "alignment", epsilon).mean()))
-    seeds = next(iter(runs.values()))["alignment"].sizes["seed"]
-    growth = min(float(one["network_scale"].max("time").min()) for one in runs.values())
+    growth = np.min([one["network_scale"].max("time") for one in runs.values()], axis=0)
     return (
-        Claim(
+        mean_claim(
             f"The network grows from {r:g} to {epsilon:g} and beyond",
             growth,
-            "smallest scale reached",
+            "scale reached, at the width where it is smallest, mean over seeds",
             epsilon,
-            seeds=seeds,
         ),
-        Claim(
+        mean_claim(
             "All the while its neurons point where G is extreme",
-            worst,
-            "smallest mean cosine in the phase",
+            np.min(cosines, axis=0),
+            "smallest mean cosine in the phase, mean over seeds",
             0.99,
             f"Mean cosine {np.mean(starts):.4f} at its beginning, {np.mean(ends):.4f} at its end.",
-            seeds=seeds,
         ),
-        Claim(
+        share_claim(
             "No direction is gained or lost",
-            off,
-            "largest difference of directions from four in the phase",
-            0.0,
-            rule="at most",
-            seeds=seeds,
+            np.all(fours, axis=0),
+            "share of seeds in which networks of all widths have four directions throughout the phase",
         ),
     )
 

@@ -16,6 +16,7 @@ from torch import Tensor
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.shared.over_seeds import share_claim
 
 TITLE = "Where a network fits all points exactly, its Hessian has as many nonzero eigenvalues as there are points"
 PAPER = "Sagun, Evci, Güney, Dauphin and Bottou (2018), Empirical analysis of the Hessian of over-parametrized networks"
@@ -71,20 +72,16 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     fitted, start = (_count(runs[name]) for name in ("fitted", "as initialised"))
     points = int(runs["fitted"].origin.settings["points"])  # type: ignore[arg-type]
     return (
-        Claim(
+        share_claim(
             "Of the Hessian of a network that fits n points exactly, n eigenvalues are not zero",
-            float(np.abs(fitted - points).max()),
-            f"largest difference from n = {points}",
-            0.0,
-            rule="at most",
-            seeds=len(fitted),
+            fitted == points,
+            f"share of seeds with exactly n = {points}",
         ),
-        Claim(
+        share_claim(
             "Away from such a fit there are more",
-            float(start.min()),
-            "smallest number of eigenvalues",
-            points + 1.0,
-            seeds=len(start),
+            start > points,
+            "share of seeds with more",
+            f"The fewest are {int(start.min())}.",
         ),
     )
 

@@ -12,7 +12,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.matrix_sensing import Sensing, descend, greedy_solutions, sensing
-from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.over_seeds import mean_claim, share_claim
 
 TITLE = "From a small start, gradient descent on matrix sensing learns rank by rank, along the greedy solutions"
 PAPER = (
@@ -79,40 +79,32 @@ def _distances(setting: Setting, scale: float, seed: int) -> np.ndarray:
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """How near training comes to each greedy solution, in which order, and that a large start does not."""
-    seeds = len(runs[SMALL].origin.seeds)
     near, far = (runs[name]["greedy_distance"].min("time") for name in (SMALL, LARGE))
     order = runs[SMALL]["greedy_distance"].argmin("time")
     steps = order.diff("rank") > 0
     last = int(near["rank"][-1])
     before = near.isel(rank=slice(0, -1)).max("rank")
-    control = far.sel(rank=1)
     return (
-        Claim(
+        mean_claim(
             "Training from a small start passes by the greedy solution of every rank below the last",
-            float(before.max()),
-            "largest of the smallest relative distances, over ranks and seeds",
+            before,
+            "smallest relative distance over training, at the rank where it is largest, mean over seeds",
             NEAR,
             "Rank by rank: "
             + ", ".join(f"{float(near.sel(rank=rank).max()):.3f}" for rank in near["rank"].values)
             + ".",
             rule="at most",
-            error=mean_and_error(before)[1],
-            seeds=seeds,
         ),
-        Claim(
+        share_claim(
             "It does so in the order of the ranks",
-            float(steps.mean()),
-            f"share of successive ranks, up to {last}, whose solutions are passed one after the other",
-            1.0,
-            seeds=seeds,
+            steps.all("rank"),
+            f"share of seeds that pass the solutions up to rank {last} one after the other",
         ),
-        Claim(
+        mean_claim(
             "Training from a large start does not come near the solution of rank 1",
-            float(control.min()),
-            "smallest relative distance over training and seeds",
+            far.sel(rank=1),
+            "smallest relative distance over training, mean over seeds",
             3 * NEAR,
-            error=mean_and_error(control)[1],
-            seeds=seeds,
         ),
     )
 

@@ -15,7 +15,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.arms import joined, made, read_runs, train_arms
-from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.over_seeds import mean_and_error, mean_claim
 
 TITLE = "Deeper networks have embeddings of lower effective rank"
 PAPER = "Huh et al. (2023)"
@@ -58,16 +58,16 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     start = runs["start"]["effective_rank"].isel(time=0)
     setting: Any = runs["start"].origin.settings["setting"]
     width, equal = int(setting["width"]), float(setting["equal"])
-    seeds = start.sizes["seed"]
     mean = start.mean("seed")
+    falling = start.shift(depth=1) / start
     found = [
-        Claim(
+        mean_claim(
             f"At initialisation the effective rank of the {kind} falls with every doubling of depth",
-            float((mean.sel(kind=kind).shift(depth=1) / mean.sel(kind=kind)).min()),
-            "smallest factor from one depth to the next",
+            falling.sel(kind=kind, depth=falling.sel(kind=kind).mean("seed").idxmin("depth")),
+            "factor from one depth to the next, where it is smallest, mean over seeds",
             1.1,
             "Ranks: " + ", ".join(f"{float(v):.1f} at depth {int(v.depth)}" for v in mean.sel(kind=kind)) + ".",
-            seeds=seeds,
+            neutral=1.0,
         )
         for kind in mean.kind.values.tolist()
         if kind != ORTHOGONAL
@@ -78,13 +78,12 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     least = min(falls, key=lambda depth: falls[depth][0] / falls[depth][1])
     return (
         *found,
-        Claim(
+        mean_claim(
             "Orthogonal matrices keep full rank at every depth",
-            float(abs(start.sel(kind=ORTHOGONAL) - width).max()),
-            "largest deviation from the width",
+            abs(start.sel(kind=ORTHOGONAL) - width).max("depth"),
+            "largest deviation from the width, mean over seeds",
             1e-3,
             rule="at most",
-            seeds=seeds,
         ),
         Claim(
             "Trained to equal loss, deeper ReLU networks have embeddings of lower rank than one layer",
@@ -95,7 +94,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             + ", ".join(f"{float(v):.1f} at depth {int(v.depth)}" for v in trained.mean("seed"))
             + ". Among the deeper ones it need not fall further.",
             error=falls[least][1],
-            seeds=seeds,
+            seeds=start.sizes["seed"],
             safe=False,
         ),
     )

@@ -17,6 +17,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.arms import joined, made, read_runs, train_arms
+from tiltmeter_lab.shared.over_seeds import mean_claim
 
 TITLE = "Last linear layers become rank 1 on separable data"
 PAPER = "Le and Jegelka (2022), after Ji and Telgarsky (2019)"
@@ -60,51 +61,47 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     training, drift = runs["training"], runs["drift"]["imbalance_drift"].isel(time=-1)
     last = training["stable_rank"].isel(time=-1)
     small, large = last.isel(scale=0), last.isel(scale=-1)
-    seeds = last.sizes["seed"]
     excess = training["weight_excess"].isel(time=-1, scale=0).sel(layer=list(LINEAR))
     ratio = (
         np.log10(drift.values[:-1] / drift.values[1:]) / np.log10(drift.lr.values[:-1] / drift.lr.values[1:])[:, None]
     )
+    aligned = training["alignment"].isel(time=-1, scale=0, layers=slice(1, None))
     return (
-        Claim(
+        mean_claim(
             "From a small start, the linear layers end close to rank 1",
-            float(small.sel(layer=list(LINEAR)).max()),
-            "largest stable rank of a linear layer",
+            small.sel(layer=list(LINEAR)).max("layer"),
+            "largest stable rank of a linear layer, mean over seeds",
             1.15,
             f"The first layer, which a ReLU follows, ends at {float(small.sel(layer='0.weight').mean()):.2f}.",
             rule="at most",
-            seeds=seeds,
         ),
-        Claim(
+        mean_claim(
             "What a layer has beyond rank 1 stays below a bound known at initialisation",
-            float((excess / _bound(training)).max()),
-            "largest ratio of excess and bound",
+            (excess / _bound(training)).max("layer"),
+            "largest ratio of excess and bound, mean over seeds",
             1.0,
             rule="at most",
-            seeds=seeds,
         ),
-        Claim(
+        mean_claim(
             "Linear layers that follow one another align",
-            float(training["alignment"].isel(time=-1, scale=0, layers=slice(1, None)).min()),
-            "smallest overlap of top singular vectors",
+            aligned.min("layers"),
+            "smallest overlap of top singular vectors, mean over seeds",
             0.99,
-            seeds=seeds,
         ),
-        Claim(
+        mean_claim(
             "From a large start the same loss leaves a higher rank",
-            float((large - small).sel(layer=list(LINEAR)).min()),
-            "smallest difference of stable ranks",
+            (large - small).sel(layer=list(LINEAR)).min("layer"),
+            "smallest difference of stable ranks, mean over seeds",
             0.2,
-            seeds=seeds,
+            neutral=0.0,
         ),
-        Claim(
+        mean_claim(
             "Descent moves the conserved difference of adjacent layers in proportion to the learning rate",
-            float(np.abs(ratio - 1).max()),
-            "largest deviation of the exponent from 1",
+            np.abs(ratio - 1).max(0),
+            "largest deviation of the exponent from 1, mean over seeds",
             0.1,
             "Mean drifts: " + ", ".join(f"{float(d.mean()):.2g} at lr {float(d.lr):g}" for d in drift) + ".",
             rule="at most",
-            seeds=seeds,
         ),
     )
 

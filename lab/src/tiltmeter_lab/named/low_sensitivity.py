@@ -15,7 +15,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim, not_run
 from tiltmeter_lab.networks import small_cnn, transformer
-from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.over_seeds import mean_claim, share_claim
 
 TITLE = "Networks begin with functions of low sensitivity and stay as low as the target allows"
 PAPER = "Bhattamishra et al., ACL 2023 (Boolean functions); Vasudeva et al., 2024 (tokens and patches)"
@@ -43,20 +43,21 @@ class Setting:
 
 
 QUICK = Setting()
-FULL = Setting(seeds=5, steps=300, noisy_steps=1000, transformer_steps=300, images=3000, image_steps=1200)
+FULL = Setting(seeds=8, steps=300, noisy_steps=1000, transformer_steps=300, images=3000, image_steps=1200)
 #: The error on the training images at which networks are compared.
 LEVEL = 0.6
-#: With seeds from 100 on, the convolutional network did not reach an error of 0.5; these had not been used.
-FRESH = 200
+#: With seeds from 100 on, the convolutional network did not reach an error of 0.5. Five from 200 on left the sign open,
+#: and asked for eight. Seeds from here on had not been used.
+FRESH = 300
 
 
 class Patches(nn.Module):
     """A transformer over square patches of images."""
 
-    def __init__(self, size: int, patch: int, outputs: int) -> None:
+    def __init__(self, size: int, patch: int, outputs: int, channels: int = 3) -> None:
         super().__init__()
         self.cut = nn.Unfold(patch, stride=patch)
-        self.body = transformer((size // patch) ** 2, 3 * patch * patch, outputs=outputs, width=64, layers=2)
+        self.body = transformer((size // patch) ** 2, channels * patch**2, outputs=outputs, width=64, layers=2)
 
     def forward(self, x: Tensor) -> Tensor:
         return self.body(self.cut(x).transpose(1, 2))  # type: ignore[no-any-return]
@@ -133,15 +134,20 @@ def _images(setting: Setting, make: Callable[[], nn.Module], seed: int) -> tm.Tr
     x = photographs.x[chosen].astype(np.float32) / 127.5 - 1.0
     data = tm.GroupedData(x, photographs.y[chosen], np.zeros(len(chosen), dtype=int))
     torch.manual_seed(FRESH + seed)
+    return patches_run(make(), data, setting.image_steps, setting.sigma, 8, seed)
+
+
+def patches_run(
+    model: nn.Module, data: tm.GroupedData, steps: int, sigma: float, patch: int, seed: int
+) -> tm.Trajectory:
+    """A network trained on images, its error on them, and how often noise on one patch changes its decisions."""
+    measure = tm.measures.NoiseSensitivity(sigma, patch=patch, repeats=1, points=60)
     return tm.train(
-        make(),
+        model,
         data,
         data,
-        tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=setting.image_steps, batch=64),
-        watch=tm.Watch(
-            when=tm.record.log_spaced(12),
-            measures=(tm.measures.NoiseSensitivity(setting.sigma, patch=8, repeats=1, points=60),),
-        ),
+        tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=steps, batch=64),
+        watch=tm.Watch(when=tm.record.log_spaced(12), measures=(measure,)),
         seed=seed,
     )
 
@@ -151,44 +157,39 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     run = runs["parity"]
     found, null = run["boolean_sensitivity"], run["boolean_sensitivity_null"]
     bits = run["bit_sensitivity"].sizes["bit"]
-    target, seeds = len(BITS) / bits, found.sizes["seed"]
+    target = len(BITS) / bits
     weight = run["degree_weight"].sel(degree=len(BITS))
     noisy = runs["parity-noise"]["boolean_sensitivity"].isel(time=-1)
     fitted = float(runs["parity-noise"]["error"].isel(time=-1).max())
     return (
-        Claim(
+        mean_claim(
             "Untrained networks are less sensitive than a random function that decides as often either way",
-            float((found / null).isel(time=0).mean()),
+            (found / null).isel(time=0),
             "mean ratio of sensitivities",
             0.6,
             f"Their most frequent decision has {float(run['majority_share'].isel(time=0).mean()):.2f} of the cube.",
             rule="at most",
-            seeds=seeds,
+            neutral=1.0,
         ),
-        Claim(
+        share_claim(
             "A parity learned on half the cube is learned on all of it: the sensitivity becomes that of the parity",
-            float(np.abs(found.isel(time=-1) - target).max()),
-            f"largest difference from {len(BITS)}/{bits}",
-            0.005,
-            rule="at most",
-            seeds=seeds,
+            abs(found.isel(time=-1) - target) <= 0.005,
+            f"share of seeds within 0.005 of {len(BITS)}/{bits}",
         ),
-        Claim(
+        share_claim(
             f"Its Fourier weight ends up on sets of {len(BITS)} bits",
-            float(weight.isel(time=-1).min()),
-            "smallest weight there",
-            0.98,
+            weight.isel(time=-1) >= 0.98,
+            "share of seeds with at least 0.98 of it there",
             f"It starts with {float(weight.isel(time=0).mean()):.2f}, and a random function has "
             f"{float(run['degree_weight_null'].sel(degree=len(BITS)).isel(time=0).mean()):.2f}.",
-            seeds=seeds,
         ),
-        Claim(
+        mean_claim(
             "Fitting noisy labels makes a network more sensitive than the clean function",
-            float(noisy.min() - target),
-            "smallest excess",
+            noisy - target,
+            "mean excess",
             0.02,
             f"Its error on the labels is {fitted:.2g} at most.",
-            seeds=seeds,
+            neutral=0.0,
         ),
         _matched(runs),
     )
@@ -198,19 +199,19 @@ def _matched(runs: Runs) -> Claim:
     sentence = f"At a training error of {LEVEL:g} a transformer is less sensitive to patches than other networks"
     if "images-transformer" not in runs:
         return not_run(sentence, "Needs the data of cifar10.")
-    found = {name: tm.measures.at_matched_error(runs[name], "noise_sensitivity", LEVEL) for name in architectures()}
-    each = {name.removeprefix("images-"): mean_and_error(values) for name, values in found.items()}
-    mean = {name: value for name, (value, _) in each.items()}
-    others = min(value for name, value in mean.items() if name != "transformer")
-    errors = [error for _, error in each.values()]
-    return Claim(
+    return matched(sentence, {name.removeprefix("images-"): runs[name] for name in architectures()}, LEVEL)
+
+
+def matched(sentence: str, runs: Mapping[str, tm.Trajectory], level: float) -> Claim:
+    """The claim that the transformer is less sensitive than all others where their training errors are this level."""
+    each = {name: tm.measures.at_matched_error(run, "noise_sensitivity", level) for name, run in runs.items()}
+    least = min((name for name in each if name != "transformer"), key=lambda name: float(each[name].mean()))
+    return mean_claim(
         sentence,
-        others - mean["transformer"],
+        each[least] - each["transformer"],  # of the same images and seed
         "sensitivity of the least sensitive other network, less that of the transformer",
         0.0,
-        "Mean sensitivities " + ", ".join(f"{name} {value:.3f}" for name, value in mean.items()) + ".",
-        error=float(np.sqrt(np.square(errors).sum())),
-        seeds=next(iter(found.values())).sizes["seed"],
+        "Mean sensitivities " + ", ".join(f"{name} {float(value.mean()):.3f}" for name, value in each.items()) + ".",
         safe=False,
     )
 

@@ -22,8 +22,8 @@ PAPER = (
     "al. (2020), Geirhos et al. (2019)"
 )
 NEEDS: tuple[str, ...] = ("adult", "compas", "cifar10")
-#: Seeds from here on had not been used.
-FRESH = 5000
+#: Six seeds from 5000 on left two findings open, and asked for 25. Seeds from here on had not been used.
+FRESH = 6000
 
 
 @dataclass(frozen=True)

@@ -167,7 +167,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             worst = max(worst, *map(abs, z))
     found.append(
         Claim("Simulated losses after both phases are those of the closed form", worst,
-              "largest deviation in standard errors", 4.0, rule="at most", seeds=seeds)
+              "largest deviation in standard errors", 4.0, rule="at most", error=1.0, seeds=seeds)
     )  # fmt: skip
     return (*found, *(claim for source in WORDS for claim in _on_pictures(runs, source)))
 

@@ -11,7 +11,7 @@ import numpy as np
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
-from tiltmeter_lab.shared.over_seeds import over_seeds
+from tiltmeter_lab.shared.over_seeds import farthest, jackknife_error
 
 TITLE = "The order parameters Q, M and R of simulated students follow the theory"
 PAPER = "Jain, Nobahari, Baratin and Sarao Mannelli, Bias in Motion (2024), figure 1"
@@ -63,17 +63,25 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     d = [int(one.origin.settings["d"]) for one in (small, large)]  # type: ignore[arg-type]
     seeds = len(large.origin.seeds)
     worst = {name: _in_errors(theory, large, name, d[1]) for name in SHOWN}
-    name = max(worst, key=lambda one: worst[one])
+    name = max(worst, key=lambda one: worst[one][0])
     bias = [max(float(abs(runs[f"mean {word}"][n] - theory[n]).max()) for n in SHOWN) for word in ("small", "large")]
-    scatter = [np.mean([float(one[n].std("seed", ddof=1).mean()) for n in SHOWN]) for one in (small, large)]
     expected = d[1] / d[0]
+
+    def scatter(places: np.ndarray) -> float:
+        """How far the ratio of standard deviations of these seeds is from that of 1/sqrt(d)."""
+        spread = [
+            np.mean([one[n].isel(seed=places).std("seed", ddof=1).mean() for n in SHOWN]) for one in (small, large)
+        ]
+        return float(spread[0] / spread[1] / np.sqrt(expected) - 1.0)
+
     return (
         Claim(
             "Simulated order parameters agree with the theory within the error of finite d",
-            worst[name],
+            worst[name][0],
             f"largest distance of the mean at d = {d[1]}, in units of its standard error + 1/d ({name})",
             4.0,
             rule="at most",
+            error=worst[name][1],
             seeds=seeds,
         ),
         Claim(
@@ -83,22 +91,24 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             0.15,
             f"The mean is off by at most {bias[1]:.2g} at d = {d[1]}.",
             rule="at most",
+            error=0.0,  # both means are exact
         ),
         Claim(
             "Single runs scatter around it as 1/sqrt(d)",
-            abs(float(scatter[0] / scatter[1]) / np.sqrt(expected) - 1.0),
+            abs(scatter(np.arange(seeds))),
             f"deviation from a factor {np.sqrt(expected):.3g} in standard deviation",
             # The standard deviation of n runs is known to 1/sqrt(2 (n - 1)); two of them, at four standard errors.
             4.0 / np.sqrt(seeds - 1.0),
             rule="at most",
+            error=float(jackknife_error(scatter, seeds)),
             seeds=seeds,
         ),
     )
 
 
-def _in_errors(theory: tm.Trajectory, runs: tm.Trajectory, name: str, d: int) -> float:
-    mean, error = over_seeds(runs[name])
-    return float((abs(mean - theory[name]) / (error + 1.0 / d)).max())
+def _in_errors(theory: tm.Trajectory, runs: tm.Trajectory, name: str, d: int) -> tuple[float, float]:
+    """The largest distance of the mean in units of its standard error + 1/d, and the error of that distance."""
+    return farthest(runs[name], theory[name], 1.0 / d)
 
 
 def pictures(runs: Runs) -> dict[str, Any]:

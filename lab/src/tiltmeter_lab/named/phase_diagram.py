@@ -160,6 +160,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             1.0,
             f"{_share(empty):.0%} of the grid is beyond. `learning-rates` measures the limit itself.",
             seeds=grows.sizes["seed"],
+            neutral=0.5,  # of students that know no limit
+            trials=grows.size,
         ),
         Claim(
             "For small rates the winner is decided by share times root of variance alone",

@@ -14,7 +14,7 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
-from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.over_seeds import mean_claim
 
 TITLE = "Better models vary faster between classes and slower within them"
 PAPER = "Fridovich-Keil et al., Spectral Bias in Practice (2022)"
@@ -77,70 +77,64 @@ def high_energy(trajectory: tm.Trajectory, null: bool = False) -> xr.DataArray:
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """What the energies at high frequencies say, at the end and over training."""
     many, few, linear = (high_energy(found) for found in runs.values())
-    seeds = many.sizes["seed"]
     end, start = many.isel(time=-1), many.isel(time=0)
     between, within = end.sel(path="between"), end.sel(path="within")
     gain = runs["few points"]["error"].isel(time=-1, group=0) - runs["many points"]["error"].isel(time=-1, group=0)
     beyond = end / high_energy(runs["many points"], null=True).isel(time=-1)
-    own = np.log(linear.isel(time=-1) / high_energy(runs["linear"], null=True).isel(time=-1))
+    own: xr.DataArray = np.log(linear.isel(time=-1) / high_energy(runs["linear"], null=True).isel(time=-1))
     return (
-        Claim(
+        mean_claim(
             "Answers vary faster between classes than within them",
-            float((between / within).min()),
-            "smallest ratio over seeds of energies at high frequency",
-            2.0,
-            seeds=seeds,
+            np.log10(between / within),
+            "mean log10 of the ratio of energies at high frequency",
+            np.log10(2.0),
+            neutral=0.0,
         ),
-        Claim(
+        mean_claim(
             "Energy at high frequency between classes rises in training",
-            float((between / start.sel(path="between")).min()),
-            "smallest ratio over seeds of last to first evaluation",
-            10.0,
-            seeds=seeds,
+            np.log10(between / start.sel(path="between")),
+            "mean log10 of the ratio of last to first evaluation",
+            1.0,
+            neutral=0.0,
         ),
-        Claim(
+        mean_claim(
             "A model of more training points generalises better",
-            float(gain.min()),
-            "smallest gain in error over seeds",
+            gain,
+            "mean gain in error",
             0.02,
-            seeds=seeds,
+            neutral=0.0,
         ),
-        Claim(
+        mean_claim(
             "The better model varies faster between classes",
-            float((between / few.isel(time=-1).sel(path="between")).mean()),
+            between / few.isel(time=-1).sel(path="between"),
             "mean ratio of energies at high frequency, many to few training points",
             1.0,
-            error=mean_and_error(between / few.isel(time=-1).sel(path="between"))[1],
-            seeds=seeds,
             safe=False,
         ),
-        Claim(
+        mean_claim(
             "The better model varies slower within classes",
-            float((within / few.isel(time=-1).sel(path="within")).mean()),
+            within / few.isel(time=-1).sel(path="within"),
             "mean ratio of energies at high frequency, many to few training points",
             1.0,
             rule="at most",
-            error=mean_and_error(within / few.isel(time=-1).sel(path="within"))[1],
-            seeds=seeds,
             safe=False,
         ),
-        Claim(
+        mean_claim(
             "Between classes this is more than a softmax of logits that are linear between the same ends",
-            float(beyond.sel(path="between").min()),
-            "smallest ratio over seeds of energies at high frequency, the model's to its null",
+            beyond.sel(path="between"),
+            "mean ratio of energies at high frequency, the model's to its null",
             2.0,
             f"Within classes {float(beyond.sel(path='within').mean()):.2f} on average: what differs and rises is "
             "mostly how sure the answers at the ends are.",
-            seeds=seeds,
+            neutral=1.0,
             safe=False,
         ),
-        Claim(
+        mean_claim(
             "Control: a linear classifier shows what its ends imply and nothing else",
-            float(np.abs(own).max()),
-            "largest log ratio of its energy to that of logits linear along the lines",
+            abs(own).max("path"),
+            "largest log ratio of its energy to that of logits linear along the lines, mean over seeds",
             1e-3,
             rule="at most",
-            seeds=seeds,
         ),
     )
 

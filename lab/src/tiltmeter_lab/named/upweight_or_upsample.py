@@ -112,6 +112,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             f"Exact difference {exact[0][0] - exact[1][0]:.4f} and {exact[0][1] - exact[1][1]:.4f}, "
             f"simulated {apart[0]:.4f} and {apart[1]:.4f}.",
             rule="at most",
+            error=1.0,
             seeds=seeds,
         ),
     )

@@ -35,18 +35,18 @@ def part_of_fall(values: np.ndarray, shares: np.ndarray, part: float) -> float:
     return float(mean[0] - part * (mean[0] - np.nanmin(mean)))
 
 
-def worst_when_reached(values: np.ndarray, shares: np.ndarray, level: float) -> float:
-    """The worst group of one seed, (time, group), where the mean first reaches `level`; NaN if it never does.
+def when_reached(values: np.ndarray, shares: np.ndarray, level: float) -> np.ndarray:
+    """The groups of one seed, (time, group), where the mean first reaches `level`; NaN if it never does.
 
-    >>> round(worst_when_reached(np.array([[0.5, 0.5], [0.1, 0.3]]), np.array([0.5, 0.5]), 0.35), 3)
-    0.4
+    >>> when_reached(np.array([[0.5, 0.5], [0.1, 0.3]]), np.array([0.5, 0.5]), 0.35).round(3)
+    array([0.3, 0.4])
     """
     mean = values @ shares
     reached = np.flatnonzero(mean <= level)
     if not reached.size:
-        return float("nan")
+        return np.full(values.shape[1], np.nan)
     after = int(reached[0])
     if after == 0:
-        return float(values[0].max())
+        return np.asarray(values[0])
     share = (mean[after - 1] - level) / (mean[after - 1] - mean[after])
-    return float(((1.0 - share) * values[after - 1] + share * values[after]).max())
+    return np.asarray((1.0 - share) * values[after - 1] + share * values[after])

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
+
+import numpy as np
 
 import tiltmeter as tm
-from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.over_seeds import jackknife_error, mean_and_error
 
 Pair = tuple[Hashable, Hashable]
 
@@ -32,6 +34,29 @@ def changes(
 ) -> tuple[tm.results.Crossing, ...]:
     """Return the lead changes that are clear in one curve."""
     return tm.leaders(run, curve, groups=pair, level=level).changes
+
+
+def crossing_distance(run: tm.Trajectory, exact: Sequence[float], order: str) -> tuple[float, float]:
+    """Return how far the crossings of the mean loss are from these times, and the jackknife error of that.
+
+    It is the largest relative distance, from each time to the nearest crossing. Where the groups do not lead in the
+    expected order it is 1, without an error.
+    """
+    if leaders(run) != order:
+        return 1.0, float("nan")
+    loss = run["loss"].transpose("time", "seed", "group").values
+    times, gaps = np.log(run["loss"].coords["time"].values), loss[..., 0] - loss[..., 1]
+
+    def distances(places: np.ndarray) -> np.ndarray:
+        gap = gaps[:, places].mean(1)
+        before = np.flatnonzero(gap[:-1] * gap[1:] < 0)
+        crossings = times[before] + np.diff(times)[before] * gap[before] / (gap[before] - gap[before + 1])
+        away = np.exp(crossings[:, None] - np.log(exact)) - 1.0
+        return np.asarray(away[np.abs(away).argmin(0), np.arange(len(exact))])
+
+    seeds = gaps.shape[1]
+    size, error = np.abs(distances(np.arange(seeds))), jackknife_error(distances, seeds)
+    return float(size.max()), float(error[size.argmax()])
 
 
 def claim(run: tm.Trajectory, curve: str = "loss") -> str:

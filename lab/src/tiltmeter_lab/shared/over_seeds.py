@@ -8,11 +8,13 @@ sqrt(p (1 - p) / (n + 4)). Unlike sqrt(k (n - k) / n^3) it is not zero where all
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
+
+from tiltmeter_lab.claim import Claim, Rule
 
 
 def over_seeds(values: xr.DataArray, dim: str = "seed") -> tuple[xr.DataArray, xr.DataArray]:
@@ -44,6 +46,20 @@ def mean_and_error(values: Any) -> tuple[float, float]:
     return float(mean), float(error)
 
 
+def farthest(values: xr.DataArray, exact: xr.DataArray, slack: float) -> tuple[float, float]:
+    """Return the largest distance of the mean over seeds from exact values, in units of its standard error + slack.
+
+    >>> farthest(xr.DataArray([[1.0, 3.0]], dims=("time", "seed")), xr.DataArray([5.0], dims="time"), 1.0)
+    (1.5, 0.5)
+
+    The second number is the standard error in the same units: the error of that distance.
+    """
+    mean, error = over_seeds(values)
+    distance, error = xr.broadcast(abs(mean - exact) / (error + slack), error / (error + slack))
+    place = int(distance.values.argmax())
+    return float(distance.values.ravel()[place]), float(error.values.ravel()[place])
+
+
 def best_of_others(curve: xr.DataArray) -> np.ndarray:
     """For every seed, the fall from the evaluation that is highest on the *other* seeds to the last one.
 
@@ -69,3 +85,54 @@ def share(marks: Sequence[bool] | np.ndarray) -> tuple[float, float]:
         return float("nan"), float("nan")
     middle = (hits + 2.0) / (count + 4.0)
     return hits / count, float((middle * (1.0 - middle) / (count + 4.0)) ** 0.5)
+
+
+def jackknife_error(statistic: Callable[[np.ndarray], Any], seeds: int) -> Any:
+    """Return the standard error of a statistic of all seeds together, from its values without each of them in turn.
+
+    >>> values = np.array([1.0, 3.0])
+    >>> float(jackknife_error(lambda places: values[places].mean(), 2))
+    1.0
+
+    `statistic` takes the places of the seeds; it may return an array. It should be smooth: of a size, take the signed
+    number, and of a first time, interpolate.
+    """
+    if seeds < 2:
+        return np.full(np.shape(statistic(np.arange(seeds))), np.nan)
+    without = np.array([statistic(np.delete(np.arange(seeds), seed)) for seed in range(seeds)])
+    return np.sqrt((seeds - 1) * without.var(0))
+
+
+def mean_claim(
+    sentence: str,
+    values: Any,
+    what: str,
+    threshold: float,
+    where: str = "",
+    *,
+    rule: Rule = "at least",
+    neutral: float | None = None,
+    safe: bool = True,
+) -> Claim:
+    """Return a claim about the mean of one number per seed, with its standard error.
+
+    >>> print(mean_claim("Groups differ", [0.2, 0.3, 0.25], "mean gap", 0.1))
+    Clear: Groups differ (mean gap 0.25, 0.126 to 0.374; at least 0.1 asked).
+
+    Seeds that all have the same number are no exact result: the claim is then only measured. See `share_claim`.
+    """
+    numbers = np.asarray(values, dtype=float).ravel()
+    mean, error = mean_and_error(numbers)
+    return Claim(sentence, mean, what, threshold, where, rule, error or None, numbers.size, safe, neutral)
+
+
+def share_claim(sentence: str, marks: Any, what: str, where: str = "", *, safe: bool = True) -> Claim:
+    """Return a claim that all seeds should meet, about the share that does; in half of them it would be chance.
+
+    >>> print(share_claim("Losses cross", [True] * 10, "share of seeds in which they do"))
+    Clear: Losses cross (share of seeds in which they do 1, 0.722 to 1; at least 1 asked).
+
+    It is for numbers that are often the same in all seeds, whose standard error says nothing.
+    """
+    met = np.asarray(marks, dtype=bool).ravel()
+    return Claim(sentence, float(met.mean()), what, 1.0, where, seeds=met.size, safe=safe, neutral=0.5, trials=met.size)

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Runs
 from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.shared.over_seeds import mean_claim
 
 
 @dataclass(frozen=True)
@@ -76,33 +77,30 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     """Return the claims about the boundary and the scores."""
     spread = {name: run["boundary_spread"].isel(time=-1) for name, run in runs.items() if name.startswith("moons")}
     size = {name: run["mean_score"].isel(time=-1) for name, run in runs.items() if name.startswith("moons")}
-    seeds = spread["moons-apart"].sizes["seed"]
     cured = spread["moons-apart-penalty"] - spread["moons-apart"]
     also = spread["moons-overlap-penalty"] - spread["moons-overlap"]
     return (
-        Claim(
+        mean_claim(
             "Where a line separates the moons, the boundary bends less",
-            float((spread["moons-overlap"] - spread["moons-apart"]).min()),
-            "smallest loss of spread of the boundary",
+            spread["moons-overlap"] - spread["moons-apart"],
+            "mean loss of spread of the boundary",
             0.0,
-            seeds=seeds,
         ),
-        Claim(
+        mean_claim(
             "A penalty on scores lowers them",
-            float((size["moons-apart-penalty"] / size["moons-apart"]).max()),
-            "largest ratio of mean absolute scores",
+            size["moons-apart-penalty"] / size["moons-apart"],
+            "mean ratio of mean absolute scores",
             0.5,
             rule="at most",
-            seeds=seeds,
+            neutral=1.0,
         ),
-        Claim(
+        mean_claim(
             "The penalty bends the boundary where the feature was starved, and only there",
-            float(cured.mean() - also.mean()),
+            cured - also,
             "mean gain of spread, over that of moons that overlap",
             0.0,
             f"It gains {float(cured.mean()):.2f} where a line separates and {float(also.mean()):.2f} where none does: "
             "a penalty on scores bends any boundary.",
-            seeds=seeds,
             safe=False,
         ),
     )

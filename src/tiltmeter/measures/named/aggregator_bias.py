@@ -14,6 +14,8 @@ from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.modules.tangent.gradient import gradient, trained
 
 AGGREGATORS = ("clipped", "median")
+#: Random groups whose mean is the null value: that of one alone scatters as much as the measure.
+PERMUTATIONS = 200
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class AggregatorBias:
     helps the group less than one with G, relative to the length of G. Gradients are those of at most `points`
     held-out points, evenly chosen; they are held together, so large models need few points.
 
-    The null value is that of random groups of the same sizes.
+    The null value is the mean over 200 random groups of the same sizes.
 
     What it does not mean: it is *not* the change of a group's loss, and says nothing of the optimiser behind the
     aggregator.
@@ -62,12 +64,12 @@ class AggregatorBias:
         chosen = np.unique(np.linspace(0, len(data) - 1, min(self.points, len(data))).round().astype(np.int64))
         rows = torch.stack([gradient(losses, parameters, torch.as_tensor([place]), 1) for place in chosen]).cpu()
         each, codes = rows.double().cpu().numpy(), data.codes[chosen]
-        random = np.random.default_rng(self.seed).permutation(codes)
+        random = np.random.default_rng(self.seed).permuted(np.tile(codes, (PERMUTATIONS, 1)), axis=1)
         coords = {"aggregator": np.array(AGGREGATORS, dtype=object), "group": data.group_labels}
         found = {}
-        for name, of in (("aggregator_bias", codes), ("aggregator_bias_null", random)):
+        for name, of in (("aggregator_bias", codes[None]), ("aggregator_bias_null", random)):
             meaning = "part of the mean step that an aggregator removes along a group's gradient"
-            values = removed(each, of, len(data.groups))
+            values = removed(each, of, len(data.groups)).mean(0)
             found[name] = snapshot.reading(name, values, coords, long_name=meaning, better="neither")
         return found
 
@@ -77,15 +79,18 @@ class AggregatorBias:
 
 
 def removed(each: np.ndarray, codes: np.ndarray, groups: int) -> np.ndarray:
-    """(aggregator, group): (G - A) . g_a / (|G| |g_a|) for gradients of points (points, parameters)."""
+    """(..., aggregator, group): (G - A) . g_a / (|G| |g_a|) for gradients of points (points, parameters).
+
+    `codes` (..., points) says which group each point belongs to, once or in several ways.
+    """
     mean, lengths = each.mean(0), np.linalg.norm(each, axis=1)
     limit = np.median(lengths)
-    with np.errstate(all="ignore"):
+    member = (codes[..., None, :] == np.arange(groups)[:, None]).astype(float)
+    with np.errstate(all="ignore"):  # a group without points, or gradients of length zero: NaN
         clipped = (each * np.where(lengths > limit, limit / lengths, 1.0)[:, None]).mean(0)
-        lost = [mean - clipped, mean - np.median(each, axis=0)]
-        found = np.full((len(lost), groups), np.nan)
-        for code in range(groups):
-            own = each[codes == code].mean(0) if (codes == code).any() else np.full(len(mean), np.nan)
-            size = np.linalg.norm(mean) * np.linalg.norm(own)
-            found[:, code] = [part @ own / size if size > 0 else np.nan for part in lost]
-    return found
+        along = each @ np.stack([mean - clipped, mean - np.median(each, axis=0)], 1)
+        member /= member.sum(-1, keepdims=True)
+        # Products of all pairs of points serve every way to make groups of them.
+        sizes = np.sqrt(np.maximum(((member @ (each @ each.T)) * member).sum(-1), 0.0)) * np.linalg.norm(mean)
+        found = (member @ along) / np.where(sizes > 0, sizes, np.nan)[..., None]
+    return np.asarray(np.swapaxes(found, -1, -2))
