@@ -215,13 +215,19 @@ class Leaders(NotebookText):
             "notes": list(self.notes),
         }
 
+    def _since(self, difference: Difference) -> float:
+        """Since when a pair has its last leader: of exact theory the crossing itself, not the evaluation after it."""
+        crossings = [one for one in self.course(difference.curve).changes if one.pair == difference.pair]
+        exact = crossings and crossings[-1].low == crossings[-1].high and not np.isnan(difference.since)
+        return crossings[-1].time if exact else difference.since
+
     def _rows(self) -> list[dict[str, Any]]:
         return [
             {
                 "curve": one.curve,
                 "pair": one.pair,
                 "leader": one.leader[-1] if len(one.times) else "",
-                "since": one.since,
+                "since": self._since(one),
                 "gap": float(one.gap[-1]),
                 "low": float(one.lower[-1]),
                 "high": float(one.upper[-1]),
