@@ -152,8 +152,9 @@ class Advice(NotebookText):
         """Who pays; of a rate, also what all points together pay in error."""
         paid = ", ".join(f"{group_name(one.group)} by {one.change}" for one in row.paid)
         text = f"; paid in {term(self.card.curve)} by {paid}" if paid else "; no group pays"
-        errors = [_error_of_all(self.runs[name]) for name in (row.name, PLAIN)]
-        if self.curve == self.card.curve or None in errors:
+        kept = (_error_of_all(self.runs[name]) for name in (row.name, PLAIN))
+        errors = [error for error in kept if error is not None]
+        if self.curve == self.card.curve or len(errors) < 2:
             return text
         gaps = [float(np.ptp(self.runs[name][self.curve].isel(time=-1).values)) for name in (row.name, PLAIN)]
         gap = " instead of ".join(size_of(self.curve, one).removesuffix(" points") for one in gaps)

@@ -31,8 +31,8 @@ def live(probe: Probe) -> LiveProbe:
     >>> with tm.live(tm.Probe(torch.nn.Linear(40, 1), data)) as probe:
     ...     for step in range(3):
     ...         probe(step)
-    >>> sorted(probe.trajectory())[:2]
-    ['error', 'error_se']
+    >>> probe.trajectory()["loss"].sizes["time"]
+    3
 
     While it trains, limits hold for all planned evaluations together, so that looking often names nobody by chance;
     the probe must know how many that are: `Probe(..., settings={"steps": 5000})`. The curve is that of the question of

@@ -136,8 +136,15 @@ def train_arm(copy: Copy) -> Trajectory | Exception:
 def train_copy(copy: Copy) -> Trajectory:
     """Train one copy, or take up what an earlier call has left of it."""
     if copy.to is None:
-        settings = {"watch": copy.watch, "seed": copy.seed, "validation": copy.validation}
-        return train_model(copy.model, copy.train, copy.held_out, copy.recipe, **settings)
+        return train_model(
+            copy.model,
+            copy.train,
+            copy.held_out,
+            copy.recipe,
+            watch=copy.watch,
+            seed=copy.seed,
+            validation=copy.validation,
+        )
     if (copy.to / "end.json").exists():
         return cast(Trajectory, load(copy.to))
     copy.to.parent.mkdir(parents=True, exist_ok=True)

@@ -144,7 +144,7 @@ def by_one_attribute(judged: Leaders, curve: str) -> AttributeGap | None:
         run = _at_level(trajectory, kept, (part,), last=True)
         if run[curve].sizes["group"] < 2:
             continue
-        for one in leaders(run, **asked).differences_in(curve):  # type: ignore[arg-type]
+        for one in leaders(run, **asked).differences_in(curve):
             if one.judged and one.sign[-1]:
                 first, second = one.pair if one.leader[-1] == one.pair[1] else one.pair[::-1]
                 values = run[curve].isel(time=-1)

@@ -289,29 +289,30 @@ def _against_all(found: Findings, row: Row) -> Estimate:
 
 def _verdict(found: Findings, row: Row) -> str:
     """Clear, with the largest difference; or not clear, and how large it may be. Of many groups, the headline's."""
-    shown, told = row.differences, points if row.term.share else number
-    if found.focus is not None:
-        shown = (_against_all(found, row),)
-    if not any(one.known for one in shown):
+    shown = row.differences if found.focus is None else (_against_all(found, row),)
+    known, told = [one for one in shown if one.known], points if row.term.share else number
+    if not known:
         return '<b class="tag none">not judged</b>'
-    if found.focus is not None and shown[0].shown:
-        others = len(row.clear) - 1
-        more = f"; {others} more group{'s' if others > 1 else ''} clear" if others else ""
-        return f'<b class="tag real">clear</b><span>{escape(f"gap {told(abs(shown[0].value))}{more}")}</span>'
-    if row.clear and found.focus is None:
+    if found.focus is None and row.clear:
         (first, second), gap = row.clear[0]
         size = told(gap.value)
         above = f"{short(group_name(first), 120, PLAIN)} above {short(group_name(second), 120, PLAIN)} by {size}"
         named = found.two or (row is found.headline and _in_headline(found, (first, second)))
-        words = f"gap {size}" if named else above
         more = len(row.clear) - 1
         rest = f" and {more} more pair{'s' if more > 1 else ''}" if more and not found.two else ""
-        return f'<b class="tag real">clear</b><span>{escape(words + rest)}</span>'
-    seen = max(abs(one.value) for one in shown if one.known)
-    largest = max(max(abs(one.low), abs(one.high)) for one in shown if one.known)
-    others = f"; {len(row.clear)} other group{'s' if len(row.clear) > 1 else ''} clear" if row.clear else ""
-    words = f"gap {told(seen).split()[0]}, could be {told(largest)}{others}"
-    return f'<b class="tag none">not clear</b><span>{escape(words)}</span>'
+        return _tag("clear", (f"gap {size}" if named else above) + rest)
+    clear = known[0].shown and found.focus is not None
+    others = len(row.clear) - clear
+    rest = f"; {others} other group{'s' if others > 1 else ''} clear" if others else ""
+    seen = max(abs(one.value) for one in known)
+    if clear:
+        return _tag("clear", f"gap {told(seen)}{rest}")
+    largest = max(max(abs(one.low), abs(one.high)) for one in known)
+    return _tag("not clear", f"gap {told(seen).split()[0]}, could be {told(largest)}{rest}")
+
+
+def _tag(verdict: str, words: str) -> str:
+    return f'<b class="tag {"real" if verdict == "clear" else "none"}">{verdict}</b><span>{escape(words)}</span>'
 
 
 def cards(found: Findings, offers: Sequence[Change]) -> str:

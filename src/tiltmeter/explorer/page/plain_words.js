@@ -1,7 +1,7 @@
 // Curves in words, and the phases in everyday words, for a reader who does not know yet what it means that a group leads.
-const CURVES = { tpr: "true positive rate", fpr: "false positive rate", positive_rate: "selection rate", error: "error rate" };
+const CURVE_NAMES = { tpr: "true positive rate", fpr: "false positive rate", positive_rate: "selection rate", error: "error rate" };
 
-export const curveWords = (curve) => CURVES[curve] ?? (curve ?? "").replaceAll("_", " ");
+export const curveWords = (curve) => CURVE_NAMES[curve] ?? (curve ?? "").replaceAll("_", " ");
 
 const BECAUSE = {
   "larger variance": "whose inputs vary more", "smaller variance": "whose inputs vary less", "more data": "which has more data", "less data": "which has less data",
