@@ -31,8 +31,8 @@ OURS: dict[str, dict[str, str]] = {
         "known groups, and what helps on one of them helps on the others.",
     },
     "bias-atlas": {
-        "The bias of principal components": "Ours: a question about the end of all trainings. Early it shows in 98 % of "
-        "the settings; at the end the small components have been learned, too.",
+        "The bias of principal components": "Ours: a question about the end of all trainings. Early it shows in 98 % "
+        "of the settings; at the end the small components have been learned, too.",
         "The bias of shortcut": "Ours: a question about all settings. At matched loss the data explain most of its "
         "variance.",
         "The bias of few directions": "Ours: a question about all settings. The architecture explains the largest "
