@@ -31,13 +31,13 @@ OURS: dict[str, dict[str, str]] = {
         "known groups, and what helps on one of them helps on the others.",
     },
     "bias-atlas": {
-        "The bias of principal components": "Ours: nobody claims it of the end of training. Early it shows in 98 % of "
-        "the settings; at the end the small components have been learned, too.",
-        "The bias of shortcut": "Ours: nobody claims it of all settings. At matched loss the data explain most of its "
+        "The bias of principal components": "Ours: a question about the end of all trainings. Early it shows in 98 % "
+        "of the settings; at the end the small components have been learned, too.",
+        "The bias of shortcut": "Ours: a question about all settings. At matched loss the data explain most of its "
         "variance.",
-        "The bias of few directions": "Ours: nobody claims it of all settings. The architecture explains the largest "
+        "The bias of few directions": "Ours: a question about all settings. The architecture explains the largest "
         "part of its variance.",
-        "The bias of low-rank weights": "Ours: nobody claims it of all settings. Architecture and optimiser explain "
+        "The bias of low-rank weights": "Ours: a question about all settings. Architecture and optimiser explain "
         "most of its variance.",
         "The bias of aligned neurons": "Ours: it is known of tiny initial weights, and here they have half or one "
         "and a half times the usual size.",

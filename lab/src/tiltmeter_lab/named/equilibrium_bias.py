@@ -168,9 +168,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         ),
         _joint(found),
         _incompatible(found),
-        _frontier(found, tm.fairness.criteria.WorstGroupError()),
-        _frontier(found, tm.fairness.criteria.AccuracyParity()),
-        _frontier(found, tm.fairness.criteria.StatisticalParity()),
+        frontier_claim(found, tm.fairness.criteria.WorstGroupError()),
+        frontier_claim(found, tm.fairness.criteria.AccuracyParity()),
+        frontier_claim(found, tm.fairness.criteria.StatisticalParity()),
         _finite_size(found),
     )
 
@@ -270,7 +270,7 @@ def _incompatible(found: Found) -> Claim:
     )
 
 
-def _frontier(found: Found, criterion: tm.fairness.criteria.Criterion) -> Claim:
+def frontier_claim(found: Found, criterion: tm.fairness.criteria.Criterion) -> Claim:
     """How much of the frontier of joint training, over weights and ridges, lies behind that of coupled students."""
     joint, coupled = (
         tm.theory.unbeaten(tm.theory.trade_off(one, criterion)) for one in (found["reweighted"], found["coupled"])

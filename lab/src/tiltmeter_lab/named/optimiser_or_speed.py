@@ -73,8 +73,8 @@ def _trained(task: str, recipe: tm.Recipe, setting: Setting) -> tm.Trajectory:
         watch = tm.Watch(when=tm.record.log_spaced(setting.per_decade), points=False)
         torch.manual_seed(seed)
         model = tm.modules.mlp(data.train.x.shape[1], HIDDEN, 1, bias=False)  # torch's Muon takes matrices only
-        one = tm.train(model, data.train, data.judge, recipe, watch=watch, seed=seed)
-        runs.append(one.replace({"loss": one["loss"]}))
+        trained = tm.train(model, data.train, data.judge, recipe, watch=watch, seed=seed)
+        runs.append(trained.replace({"loss": trained["loss"]}))
     return tm.stack(runs)
 
 
@@ -144,10 +144,12 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     """A larger rate as the control of pure speed; then every other optimiser on each task."""
     comparisons = _all_compared(runs)
     asked = []
-    for (task, name), one in comparisons.items():
+    for (task, name), comparison in comparisons.items():
         sentence = f"{name} on {task}: what differs from SGD is the speed"
         asked.append(
-            one.claim(f"Control: a doubled learning rate is only faster on {task}" if name == DOUBLED else sentence)
+            comparison.claim(
+                f"Control: a doubled learning rate is only faster on {task}" if name == DOUBLED else sentence
+            )
         )
     mean, error = mean_and_error(comparisons["toy", "Adam"].clock)
     asked.append(
@@ -168,8 +170,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 def tables(runs: Runs) -> dict[str, Any]:
     """Worst group and gap at equal mean loss, minus those of SGD, with 95 % intervals over seeds."""
     rows = [
-        (task, name, *(mean_claim("", values, "", 0.0).measured for values in (one.clock, one.gap)))
-        for (task, name), one in _all_compared(runs).items()
+        (task, name, *(mean_claim("", values, "", 0.0).measured for values in (comparison.clock, comparison.gap)))
+        for (task, name), comparison in _all_compared(runs).items()
     ]
     header = ("task", "optimiser", "worst group's loss", "largest gap in loss")
     return {"At equal mean loss, minus plain SGD": tm.results.page.Table(header, rows)}
@@ -180,7 +182,7 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
 
     return {
         f"Mean and worst group, {task}": tm.plot.loss_plane(
-            {name.removeprefix(f"{task} "): one for name, one in runs.items() if name.startswith(f"{task} ")}
+            {name.removeprefix(f"{task} "): run for name, run in runs.items() if name.startswith(f"{task} ")}
         )
         for task in TASKS
         if f"{task} {BASE}" in runs

@@ -73,8 +73,8 @@ def run(setting: Setting, keep: Keep) -> Runs:
         "simulation": partial(_simulated, setting),
     }
     for source in at_hand(setting.pictures):
-        jobs[f"random features of {source}"] = partial(_features_of_pictures, setting, source)
-        jobs[f"networks on {source}"] = partial(_networks, setting, source)
+        jobs[f"random features of {source}"] = partial(features_of_pictures, setting, source)
+        jobs[f"networks on {source}"] = partial(networks_on_pictures, setting, source)
     return {name: keep(name, job) for name, job in jobs.items()}
 
 
@@ -115,7 +115,7 @@ def _simulated(setting: Setting) -> tm.Trajectory:
     )
 
 
-def _features_of_pictures(setting: Setting, source: Source) -> tm.Trajectory:
+def features_of_pictures(setting: Setting, source: Source) -> tm.Trajectory:
     """Random features of real pictures, some training labels wrong, ridge as good as none."""
     from scipy.special import erf
 
@@ -137,7 +137,7 @@ def _features_of_pictures(setting: Setting, source: Source) -> tm.Trajectory:
     return tm.Trajectory({"error": curve}, "t", tm.record.Origin("random features", seeds=tuple(seeds.tolist())))
 
 
-def _networks(setting: Setting, source: Source) -> tm.Trajectory:
+def networks_on_pictures(setting: Setting, source: Source) -> tm.Trajectory:
     """Networks of growing width, trained for long on the same pictures with some wrong labels."""
 
     train, held_out = picture_groups(source, 0.8, (0.5, 1.0), setting.points, setting.held_out)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -74,8 +74,8 @@ def run(setting: Setting, keep: Keep) -> Runs:
         noise=0.0, points=setting.picture_points, epochs=setting.picture_epochs, network_seeds=setting.seeds
     )
     for source in PICTURES if tm.data.is_present("fashion-mnist") else PICTURES[:1]:
-        jobs[f"features {source}"] = partial(overparametrisation_gap._features_of_pictures, clean, source)
-        jobs[f"networks {source}"] = partial(overparametrisation_gap._networks, clean, source)
+        jobs[f"features {source}"] = partial(overparametrisation_gap.features_of_pictures, clean, source)
+        jobs[f"networks {source}"] = partial(overparametrisation_gap.networks_on_pictures, clean, source)
     for name in _architectures() if tm.data.is_present("fashion-mnist") else ():
         jobs[f"patches {name}"] = partial(_patches, setting, name)
     for name in ("reweighted", "coupled"):
@@ -199,11 +199,11 @@ def _change(values: xr.DataArray) -> xr.DataArray:
 def _coupled(runs: Runs) -> list[Claim]:
     students = {name: equilibrium_bias.as_dataset(runs[name]) for name in ("reweighted", "coupled")}
     both = (tm.fairness.criteria.AccuracyParity(), tm.fairness.criteria.StatisticalParity())
-    judged = [equilibrium_bias._frontier(students, criterion) for criterion in both]
+    judged = [equilibrium_bias.frontier_claim(students, criterion) for criterion in both]
     where = "(equal variances, overlap of the rules 0.2)"
     return [
-        Claim(f"{one.sentence} {where}", one.statistic, one.what, one.threshold, one.where, error=0.0, safe=False)
-        for one in judged
+        replace(claim, sentence=f"{claim.sentence} {where}", error=0.0, safe=False)  # exact theory
+        for claim in judged
     ]
 
 
@@ -246,7 +246,7 @@ def _training(runs: Runs, data: str) -> list[Claim]:
     size = {name: abs(runs[f"{name} {data}"]["final_gap"].sel(stop="end")) for name in ("optimiser", "rate")}
     plain = size["optimiser"].isel(time=-1, level=0)
     kept, pruned, tuned = (plain.sel(pruning=how) for how in ("none", "nine tenths", "nine tenths, tuned"))
-    optimiser, rate = (_change(one.sel(pruning="none")) for one in size.values())
+    optimiser, rate = (_change(gap.sel(pruning="none")) for gap in size.values())
     return [
         mean_claim(sentences[0], optimiser, f"{what}SGD at {lr:g} to AdamW at 0.003", 0.0, rule="at most", safe=False),
         mean_claim(sentences[1], rate, f"{what}lr {lr / 10:g} to {lr:g}", 0.0, rule="at most", safe=False),

@@ -123,7 +123,11 @@ def mean_claim(
     """
     numbers = np.asarray(values, dtype=float).ravel()
     mean, error = mean_and_error(numbers)
-    return Claim(sentence, mean, what, threshold, where, rule, error or None, numbers.size, safe, neutral)
+    known = np.count_nonzero(~np.isnan(numbers))
+    freedom = None if known == numbers.size else max(known - 1, 1)  # seeds without a number do not count
+    return Claim(
+        sentence, mean, what, threshold, where, rule, error or None, numbers.size, safe, neutral, freedom=freedom
+    )
 
 
 def share_claim(sentence: str, marks: Any, what: str, where: str = "", *, safe: bool = True) -> Claim:
