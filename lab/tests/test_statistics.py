@@ -55,7 +55,7 @@ def test_arms_share_their_start_and_runs_are_kept_one_by_one():
         return make()
 
     run = module.run(replace(module.QUICK, **SMALL["distributional"]), keep)["arms"]["accuracy"]
-    assert asked == ["arms", "clones"]
+    assert asked[:2] == ["arms", "clones"]  # photographs, too, where they are present
     assert np.allclose(run.isel(time=0), run.isel(time=0, arm=0))  # the same networks before the first step
     assert not np.allclose(run.isel(time=-1), run.isel(time=-1, arm=0))
 

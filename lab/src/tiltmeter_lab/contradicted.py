@@ -23,6 +23,14 @@ OURS: dict[str, dict[str, str]] = {
         "Networks on Fashion-MNIST: noise": "Ours, taken over from the exact theory of linear students. In these "
         "networks wrong labels in the minority cost the minority most, and the majority nothing.",
     },
+    "edge-of-stability": {
+        "That one side of them": "Ours, a warning: a linear model, in which nothing swings, shows it just as well, so "
+        "it is no evidence of the edge.",
+    },
+    "principal-components": {
+        "Control: gradient noise": "Ours, a control that fails: labels are exactly linear here, so that the noise "
+        "vanishes with the error and hides nothing.",
+    },
     "optimiser-or-speed": {
         "Adam on toy": "Ours: on the toy Adam takes another path than SGD, as the last row of that experiment says.",
     },

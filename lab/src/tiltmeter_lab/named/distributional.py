@@ -177,7 +177,7 @@ def _edited(runs: Runs) -> Claim:
     return Claim(
         sentence,
         float(falls.mean()),
-        "fall of the share called by the target class, from its peak on the other seeds to the end",
+        "fall of the share called by the target class, from its peak on the other half of the seeds to the end",
         0.01,
         f"It peaks at {float(mean.max()):.2f} and ends at {float(mean.isel(time=-1)):.2f}.",
         error=mean_and_error(falls)[1],

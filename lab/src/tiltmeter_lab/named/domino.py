@@ -183,7 +183,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "The last features hold the photograph best in the middle of training and less at the end",
             float(falls[DECAY].mean()),
-            "fall of the probe's accuracy from its best evaluation, found on the other seeds, to the last",
+            "fall of the probe's accuracy from its best evaluation, found on the other half of the seeds, to the last",
             FALL,
             _told(runs),
             error=mean_and_error(falls[DECAY])[1],
@@ -194,7 +194,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "Without digits the last features do not lose the photograph",
             float(falls[CONTROL].mean()),
-            "fall of the probe's accuracy from its best evaluation, found on the other seeds, to the last",
+            "fall of the probe's accuracy from its best evaluation, found on the other half of the seeds, to the last",
             FALL,
             rule="at most",
             error=mean_and_error(falls[CONTROL])[1],
@@ -216,7 +216,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 
 
 def _fall(one: tm.Trajectory) -> np.ndarray:
-    """Of every seed, from the evaluation that is best on the other seeds to the last."""
+    """Of every seed, from the evaluation that is best on the other half of the seeds to the last."""
     return best_of_others(one["probe_accuracy"])
 
 

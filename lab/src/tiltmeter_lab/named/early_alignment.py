@@ -108,6 +108,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             1e-4,
             rule="at most",
             error=0.0,  # G is computed exactly, for the points of every seed
+            seeds=facts.sizes["seed"],
         ),
         share_claim(
             f"Prominent neurons have exactly four directions with signs, at widths {', '.join(_widths(wide))}",

@@ -147,7 +147,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "Late in training the error on points not trained on falls again",
             float(again.mean()),
-            "mean fall from its worst moment after the best one, found on the other seeds, to the end",
+            "mean fall from its worst moment after the best one, found on the other half of the seeds, to the end",
             0.01,
             error=mean_and_error(again)[1],
             seeds=seeds,
@@ -157,7 +157,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "After its peak the share of high frequencies falls again",
             float(fall.mean()),
-            "mean fall from its peak after the best moment, found on the other seeds, to the end, in parts of the peak",
+            "mean fall from its peak after the best moment, found on the other half of the seeds, to the end, in parts of "
+            "the peak",
             0.05,
             "A second descent needs longer training and a larger network than this."
             if float(again.mean()) < 0.01

@@ -44,8 +44,8 @@ def crossing_distance(run: tm.Trajectory, exact: Sequence[float], order: str) ->
     """
     if leaders(run) != order:
         return 1.0, float("nan")
-    loss = run["loss"].transpose("time", "seed", "group").values
-    times, gaps = np.log(run["loss"].coords["time"].values), loss[..., 0] - loss[..., 1]
+    curve = run["loss"].where(run["loss"]["time"] > 0, drop=True).transpose("time", "seed", "group")
+    times, gaps = np.log(curve.coords["time"].values), curve.values[..., 0] - curve.values[..., 1]
 
     def distances(places: np.ndarray) -> np.ndarray:
         gap = gaps[:, places].mean(1)
