@@ -20,7 +20,7 @@ class Question:
 
     >>> question = Question(decision="flagged", outcome="reoffended", kind="burden")
     >>> question.asked, question.gloss("fpr")
-    ('fpr', 'flagged, but did not reoffend')
+    ('fpr', 'flagged among those who did not reoffend')
 
     A *burden* (flagged, denied, searched) is asked first whom it meets wrongly, a *benefit* (approved, admitted, found)
     whom it misses. Without words for decision and outcome, the usual terms are said without a gloss.
@@ -66,7 +66,7 @@ class Question:
             return ""
         missed = _without(self.outcome)
         return {
-            "fpr": f"{self.decision}, but {missed}",
+            "fpr": f"{self.decision} among those who {missed}",
             "tpr": f"{self.decision} among those who {self.outcome}",
             "positive_rate": self.decision,
             "error": "decided wrongly",

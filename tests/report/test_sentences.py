@@ -148,10 +148,10 @@ class TestFacts:
             f"{100 * abs(limit):.0f}"
             for limit in (census.headline.differences[0].high, census.headline.differences[0].low)
         )
-        assert small == f"gap; 95 % range: {low} to {high}"
+        assert small == f"gap; 95 % limits: {low} to {high}"
         assert first_screen._since(census) == ("at step 500", "the last evaluation only")
-        assert first_screen._how_sure(census) == ("hardly chance", "one training: another may differ")
-        assert first_screen._tried((), []) == ("no change tried", "tiltmeter advise ranks changes before training")
+        assert first_screen._how_sure(census) == ("hardly chance", "in this training; another may differ")
+        assert first_screen._tried((), []) == ("no change tried", "the command tiltmeter advise tries some")
 
     def test_seeds_are_counted(self, five):
         assert first_screen._how_sure(five) == ("hardly chance", "5 trainings, the same direction in 5 of 5")
@@ -159,7 +159,7 @@ class TestFacts:
     def test_against_all_together(self, many):
         large, small = first_screen._how_much(many)
         assert large == "51 points"  # 20 % against 1,000 of 1,400: groups under 20 positives do not count
-        assert small.startswith("gap; 95 % range: ")  # the headline names both
+        assert small.startswith("gap; 95 % limits: ")  # the headline names both
 
     def test_every_measure_has_its_verdict(self, census):
         drawn = first_screen.dots(census)
@@ -175,15 +175,15 @@ class TestAnswers:
         assert -0.36 < gap.low < -0.25
         assert -0.15 < gap.high < -0.05
         text = answers.who(census)
-        assert text.startswith("True positive rate: men above women by 21 points, ")
-        assert "False positive rate: men above women by 1.3 points" in text
+        assert text.startswith("True positive rate: men 21 points (")
+        assert "False positive rate: men 1.3 points (" in text
 
     def test_who_when_nothing_is_clear(self, equal):
         assert answers.who(equal).startswith("No difference is clear in true positive rate (at most ")
 
     def test_pairs_of_several_groups(self, four):
         text = answers.who(four)
-        assert text.startswith("True positive rate: b above c by 60 points, ")
+        assert text.startswith("True positive rate: b 60 points (")
         assert "and 1 more." in text.split("True positive rate: ")[1].split(" Selection")[0]
 
     def test_chance_knows_one_run_from_several(self, census, five, equal):
@@ -280,7 +280,7 @@ class TestStopping:
     def test_a_step_at_which_everybody_is_worse_off_is_not_offered(self, made):
         found = self.run(made, [(380, 20, 70, 30), (340, 60, 68, 32)])  # 30 and 32 % found instead of 40 and 70
         assert changes.best_stop(found) is None
-        assert changes.stop_sentence(found).startswith("Stopping elsewhere is no remedy")
+        assert changes.stop_sentence(found).startswith("Stopping at another step would not help")
 
     def test_a_step_that_helps_somebody_is_offered_with_its_price(self, made):
         found = self.run(made, [(380, 20, 40, 60), (320, 80, 38, 62)])  # 60 and 62 % found; b errs more

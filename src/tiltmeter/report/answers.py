@@ -64,9 +64,9 @@ def _clear(row: Row) -> str:
     """The clear differences of one measure, the largest first."""
     told = []
     for (first, second), gap in row.clear[:MOST_NAMED]:
-        limits = "" if math.isclose(gap.low, gap.high) else f", {between(gap) if row.term.share else _limits(gap)}"
+        limits = "" if math.isclose(gap.low, gap.high) else f" ({between(gap) if row.term.share else _limits(gap)})"
         more, less = (group_name(group) if group != ALL else "all together" for group in (first, second))
-        told.append(f"{more} above {less} by {_size(row, gap.value)}{limits}")
+        told.append(f"{more} {_size(row, gap.value)}{limits} higher than {less}")
     rest = len(row.clear) - len(told)
     return f"{row.term.title}: {'; '.join(told)}{f'; and {rest} more' if rest else ''}."
 
@@ -151,13 +151,22 @@ def _base_rates(found: Findings) -> str:
     low, high = (first, second) if rates[first] <= rates[second] else (second, first)
     least, most = percents(float(rates[low]), float(rates[high]))
     if least == most:
-        return f"Base rates are alike: {least} of both are positive."
+        return f"Base rates are alike: {least} of both {_positive(found)}."
     assert found.evaluation is not None
     counts = found.evaluation.rates().count.sum(-1)
     spread = sum(float(rates[place] * (1 - rates[place]) / counts[place]) for place in (first, second))
     if abs(rates[first] - rates[second]) < 2.0 * math.sqrt(spread):
-        return f"Base rates are alike: {least} of {found.names[low]} and {most} of {found.names[high]} are positive."
-    return f"Base rates differ: {least} of {found.names[low]} and {most} of {found.names[high]} are positive."
+        return (
+            f"Base rates are alike: {least} of {found.names[low]} and {most} of {found.names[high]} {_positive(found)}."
+        )
+    both = f"{least} of {found.names[low]} and {most} of {found.names[high]}"
+    return f"Base rates differ: {both} {_positive(found)}."
+
+
+def _positive(found: Findings) -> str:
+    """What the positive label says of a person, in the words of the task where it has any."""
+    outcome = None if found.question is None else found.question.outcome
+    return outcome if outcome is not None and outcome.split()[0].endswith(("ed", "id")) else "are positive"
 
 
 def _removed(found: Findings) -> str:

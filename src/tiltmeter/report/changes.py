@@ -70,7 +70,7 @@ def change_rows(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
     if threshold is not None and chance is not None:
         members = found.evaluation.codes == found.groups.index(threshold.group)
         decided = np.where(members, chance > threshold.threshold, found.evaluation.decided)
-        name = f"a threshold of its own for {group_name(threshold.group)}"
+        name = f"another threshold for {group_name(threshold.group)}"
         what = f"positive above {threshold.threshold:.2f} instead of 0.50; chosen on these points, so slightly too good"
         rows.append(Change(name, what, replace(found.evaluation, decided=decided), "at every decision"))
     level = found.judged.level / max(len(rows) - 1, 1)
@@ -117,12 +117,14 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float) -> str:
     by_group = other.rates().error - base.rates().error
     most = int(np.nanargmax(by_group))
     more = float(by_group[most])
-    pays = f", {points(more)} more in {group_name(base.groups[most])}" if more > 0.0005 else ""
+    pays = f", for {group_name(base.groups[most])} by {points(more)}" if more > 0.0005 else ""
     if not change.shown:
-        return f"no clear change of wrong decisions overall ({between(change, 1)} points){pays}."
-    word = "more" if change.value > 0 else "fewer"
+        rises = f"; they rise{pays[1:]}" if pays else ""
+        return f"no clear change of wrong decisions overall ({between(change, 1)} points){rises}."
+    word = "rise" if change.value > 0 else "fall"
     size = change if change.value > 0 else change.times(-1.0)
-    return f"{points(size.value)} {word} wrong decisions overall ({between(size, 1)}){pays}."
+    rises = pays if word == "rise" or not pays else f" but rise{pays[1:]}"
+    return f"wrong decisions {word} by {points(size.value)} overall ({between(size, 1)}){rises}."
 
 
 def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
@@ -296,8 +298,8 @@ def stop_sentence(found: Findings) -> str:
     stop, title = best_stop(found), found.headline.term.name
     if stop is None or stop.gap > 0.5 * stop.now:
         return (
-            f"Stopping elsewhere is no remedy: where the mean loss is within {100 * WITHIN:g} % of the best, no "
-            f"evaluation has half the difference in {title} without making every group worse."
+            f"Stopping at another {found.clock} would not help: none with about the same loss halves the difference in "
+            f"{title} and leaves some group better off."
         )
     told = points if found.headline.term.share else number
     text = f"Stopping at {when(found.clock, stop.time)} leaves {told(stop.gap)} instead of {told(stop.now)} in {title}"

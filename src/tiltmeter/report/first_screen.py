@@ -58,10 +58,10 @@ def _rests_on(found: Findings) -> str:
         return judged.headline.licence
     noun = "training" if found.several else "model"
     runs = f"One {noun}" if found.seeds == 1 else f"{found.seeds} {noun}s"
-    times = f", evaluated {judged.evaluations} times" if found.several else ""
-    return (
-        f"{runs}{times}. Chance alone makes a difference clear in at most 1 of {round(1 / judged.level)} such reports."
-    )
+    moments = "steps" if found.clock == "step" else "moments"
+    times = f", evaluated at {judged.evaluations} {moments}" if found.several else ""
+    most = f"at most 1 such report in {round(1 / judged.level)} would say that some do"
+    return f"{runs}{times}. If no groups differed, {most}."
 
 
 def kicker(found: Findings) -> list[str]:
@@ -130,7 +130,7 @@ def _how_much(found: Findings) -> tuple[str, str]:
     whose = "gap" if found.two or _in_headline(found, pair) else f"gap between {names}"
     size = points(gap.value) if row.term.share else number(gap.value)
     span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
-    sure = "" if found.scope == "exact" else f"; {100 * (1 - found.judged.level):g} % range: {span}"
+    sure = "" if found.scope == "exact" else f"; {100 * (1 - found.judged.level):g} % limits: {span}"
     return size, f"{whose}{sure}"
 
 
@@ -163,8 +163,8 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return "exact", "chance has no part in these values"
     if not found.judged.differences:
         return "not judged", reason(found)
-    one = "one training" if found.several else "one model"
-    one += ": another may differ" if found.headline.clear else ""
+    one = "in this training; another may differ" if found.several else "for this model; another may differ"
+    one = one if found.headline.clear else one.partition(";")[0]
     seeds = one if found.seeds == 1 else f"{found.seeds} trainings, {_same_sign(found)}"
     if found.judged.basis == "forecast":
         licence = found.judged.headline.licence  # said above already; its end is how far to trust it
@@ -187,11 +187,11 @@ def _same_sign(found: Findings) -> str:
 def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str, str]:
     tried = len(others) + any(one.uses_group == "at every decision" for one in offers)
     if not tried:
-        return "no change tried", "tiltmeter advise ranks changes before training"
+        return "no change tried", "the command tiltmeter advise tries some"
     if not offers:
         return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
     helps = "1 change helps" if len(offers) == 1 else f"{len(offers)} of {tried} changes help"
-    return helps, f"gap down to {points(abs(offers[0].left.value))}"
+    return helps, f"gap down to {points(abs(offers[0].left.value))}, at the price below"
 
 
 def reason(found: Findings) -> str:
@@ -308,7 +308,7 @@ def _verdict(found: Findings, row: Row) -> str:
     if clear:
         return _tag("clear", f"gap {told(seen)}{rest}")
     largest = max(max(abs(one.low), abs(one.high)) for one in known)
-    return _tag("not clear", f"gap {told(seen).split()[0]}, could be {told(largest)}{rest}")
+    return _tag("not clear", f"gap {told(seen).split()[0]}, at most {told(largest)}{rest}")
 
 
 def _tag(verdict: str, words: str) -> str:

@@ -41,7 +41,7 @@ def term_of(curve: str, question: Question | None, better: Better | None = None)
     >>> term_of("positive_rate", Question(kind="burden")).better, term_of("mine", None).title
     ('lower', 'mine')
     >>> term_of("fpr", Question("flagged", "reoffended", "burden")).meaning
-    'flagged, but did not reoffend'
+    'flagged among those who did not reoffend'
     """
     known = TERMS.get(curve)
     if known is None:
