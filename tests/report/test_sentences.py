@@ -151,7 +151,7 @@ class TestFacts:
         assert small == f"gap; 95 % limits: {low} to {high}"
         assert first_screen._since(census) == ("at step 500", "the last evaluation only")
         assert first_screen._how_sure(census) == ("hardly chance", "in this training; another may differ")
-        assert first_screen._tried((), []) == ("no change tried", "the command tiltmeter advise tries some")
+        assert first_screen._tried((), []) == ("no change tried", "the command “tiltmeter advise” tries changes")
 
     def test_seeds_are_counted(self, five):
         assert first_screen._how_sure(five) == ("hardly chance", "5 trainings, the same direction in 5 of 5")
@@ -189,7 +189,7 @@ class TestAnswers:
     def test_chance_knows_one_run_from_several(self, census, five, equal):
         assert answers.chance(census).startswith("Hardly. With random groups among the positives, 95 of 100 ")
         assert "hold for 2 evaluations and 5 measures: any of them is wrong in at most 5 %" in answers.chance(census)
-        assert answers.chance(census).endswith("One run only: another seed may differ.")
+        assert answers.chance(census).endswith("One training only: another may differ.")
         assert "The sign is the same in 5 of 5 seeds, the difference " in answers.chance(five)
         assert answers.chance(equal).startswith("That is not ruled out.")
 
@@ -245,7 +245,7 @@ class TestAnswers:
         )
 
     def test_what_is_not_known(self, census, five, many):
-        assert answers.unknown(census).startswith("What another seed would give: this is one run.")
+        assert answers.unknown(census).startswith("What another training would give: this is one.")
         assert "one run" not in answers.unknown(five)
         assert answers.unknown(many).startswith("What happens to x & h: fewer than 20 positives held out in each.")
 

@@ -102,9 +102,16 @@ class Advice(NotebookText):
 
     def __str__(self) -> str:
         lines = [self.headline, f"{self.method}, judged by {self._judged}."]
-        width = max(len(row.name) for row in self.ranked)
-        for place, row in enumerate(self.ranked, 1):
-            lines.append(f"  {place:>2}. {row.name:<{width}}  {self._line(row)}")
+        rows = [self._cells(row) for row in self.ranked]
+        known = {"name": "", "worst": "worst", "change": "change (limits)", "gap": "gap", "error": "error"}
+        heads = {key: head for key, head in (known | {"cost": "cost"}).items() if any(row.get(key) for row in rows)}
+        widths = {key: max(len(head), *(len(row.get(key, "")) for row in rows)) for key, head in heads.items()}
+        lines.append("     " + "  ".join(f"{head:<{widths[key]}}" for key, head in heads.items()) + "  who pays")
+        for place, row in enumerate(rows, 1):
+            cells = "  ".join(f"{row.get(key, ''):<{width}}" for key, width in widths.items())
+            lines.append(f"{place:>3}. {cells}  {row['pays']}".rstrip())
+        if any("*" in row["name"] for row in rows):
+            lines.append("* needs the group at every decision")
         lines += [f"Not tried: {name}. {reason}" for name, reason in self.unranked.items()]
         return "\n".join(lines)
 
@@ -125,40 +132,35 @@ class Advice(NotebookText):
             return self.criterion.name
         return f"the worst group's {term(self.curve)} at the last evaluation"
 
-    def _line(self, row: Score) -> str:
-        run = self.runs[row.name]
-        value = self.value(run)
+    def _cells(self, row: Score) -> dict[str, str]:
+        """One row of the table: the worst group, its change against plain, gap and error of a rate, cost, who pays."""
+        run, value = self.runs[row.name], self.value(self.runs[row.name])
+        laws = self.interventions.get(row.name, ())
+        star = "*" if any(isinstance(one, ModelIntervention) and one.by_group for one in laws) else ""
         if not np.isfinite(value):
-            return "diverges"
-        text = f"{abs(value):.4f}"
-        if row.name == PLAIN:
-            return text
-        change = self.changes.get(row.name)
-        if change is not None:
-            sign = -1.0 if better_of(self.curve, run[self.curve]) == "higher" else 1.0  # as the curve itself changes
-            low, high = sorted((sign * change.low, sign * change.high))
-            verdict = "" if change.better else ", clearly worse" if change.low > 0 else ", no clear gain"
-            text += f", {sign * change.value:+.4f} ({low:+.4f} to {high:+.4f}){verdict}"
+            return {"name": row.name + star, "worst": "diverges", "pays": ""}
+        worst = f"{value:.4g}" if self.criterion is not None else amounts(self.curve, abs(value))[0]
+        paid = ", ".join(group_name(one.group) for one in row.paid)
+        cells = {"name": row.name + star, "worst": worst, "pays": paid or ("" if row.name == PLAIN else "nobody")}
+        cells["pays"] += "; it levels down" if row.levels_down else ""
         if np.isfinite(row.cost):
-            text += f"; costs {row.cost:.3g} training{'' if row.cost == 1 else 's'}"
-        text += self._price(row)
-        text += "; it levels down" if row.levels_down else ""
-        by_group = any(
-            isinstance(one, ModelIntervention) and one.by_group for one in self.interventions.get(row.name, ())
-        )
-        return text + ("; needs the group at every decision" if by_group else "")
+            cells["cost"] = f"{row.cost:.3g}"
+        if (error := _error_of_all(run)) is not None and self.curve != self.card.curve:
+            cells["gap"] = size_of(self.curve, float(np.ptp(run[self.curve].isel(time=-1).values))).split()[0]
+            cells["error"] = amounts("error", error)[0]
+        if (change := self.changes.get(row.name)) is not None and row.name != PLAIN:
+            cells["change"] = self._change(change, run)
+        return cells
 
-    def _price(self, row: Score) -> str:
-        """Who pays; of a rate, also what all points together pay in error."""
-        paid = ", ".join(f"{group_name(one.group)} by {one.change}" for one in row.paid)
-        text = f"; paid in {term(self.card.curve)} by {paid}" if paid else "; no group pays"
-        kept = (_error_of_all(self.runs[name]) for name in (row.name, PLAIN))
-        errors = [error for error in kept if error is not None]
-        if self.curve == self.card.curve or len(errors) < 2:
-            return text
-        gaps = [float(np.ptp(self.runs[name][self.curve].isel(time=-1).values)) for name in (row.name, PLAIN)]
-        gap = " instead of ".join(size_of(self.curve, one).removesuffix(" points") for one in gaps)
-        return f"; gap {gap} points; error of all {' instead of '.join(amounts('error', *errors))}{text}"
+    def _change(self, change: PairedChange, run: Trajectory) -> str:
+        """As the curve itself changes: in points of a rate, with what is not clear said."""
+        share = "point" in size_of(self.curve, 1.0)
+        sign = (-1.0 if better_of(self.curve, run[self.curve]) == "higher" else 1.0) * (100.0 if share else 1.0)
+        low, high = sorted((sign * change.low, sign * change.high))
+        digits = 1 if share else 3
+        numbers = (f"{one + 0.0:+.{digits}f}" for one in (sign * change.value, low, high))
+        text = "{} ({} to {})".format(*numbers)
+        return text if change.better else f"{text} worse" if change.low > 0 else f"{text} unclear"
 
     def judged_by(self, trained: Mapping[str, Trajectory]) -> JudgedAdvice:
         """Compare with the same interventions as trained, including the plain training."""

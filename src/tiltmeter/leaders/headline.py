@@ -356,7 +356,7 @@ def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
     digits = max(len(str(more)) - 2, 0)
     rounded = round(more, -digits)
     return (
-        f"About {rounded:,} more held-out points of {group_name(fewest)} would show a gap of "
+        f"About {rounded:,} more held-out cases of {group_name(fewest)} would show whether the gap is "
         f"{size_of(one.curve, size)}."
     )
 

@@ -101,7 +101,7 @@ def chance(found: Findings) -> str:
             parts.append(f"This one is larger, but among so many {many} one of that size is not rare.")
     rate = f"{100 * found.judged.level:g} %"
     parts.append(f"The limits hold for {found.judged.family}: any of them is wrong in at most {rate} of such runs.")
-    other = "One run only: another seed" if found.several else "One model only: another"
+    other = "One training only: another" if found.several else "One model only: another"
     parts.append(f"{other} may differ." if found.judged.scope == "run" else _seeds(found))
     return " ".join(part for part in parts if part)
 
@@ -256,7 +256,7 @@ def unknown(found: Findings) -> str:
         parts.append("How a real network would depart from these values.")
         return " ".join(parts)
     if found.seeds == 1:
-        parts.append(f"What another {'seed would give: this is one run' if found.several else 'model would give'}.")
+        parts.append(f"What another {'training would give: this is one' if found.several else 'model would give'}.")
     if found.calibration is None:
         parts.append("Calibration: the run kept no probabilities.")
     if found.evaluation is None and held_out_facts(found.run):

@@ -298,8 +298,8 @@ def stop_sentence(found: Findings) -> str:
     stop, title = best_stop(found), found.headline.term.name
     if stop is None or stop.gap > 0.5 * stop.now:
         return (
-            f"Stopping at another {found.clock} would not help: none with about the same loss halves the difference in "
-            f"{title} and leaves some group better off."
+            f"Stopping at another {found.clock} would not help: where the model is about as good, none has half the "
+            f"difference in {title}."
         )
     told = points if found.headline.term.share else number
     text = f"Stopping at {when(found.clock, stop.time)} leaves {told(stop.gap)} instead of {told(stop.now)} in {title}"

@@ -187,7 +187,7 @@ def _same_sign(found: Findings) -> str:
 def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str, str]:
     tried = len(others) + any(one.uses_group == "at every decision" for one in offers)
     if not tried:
-        return "no change tried", "the command tiltmeter advise tries some"
+        return "no change tried", "the command “tiltmeter advise” tries changes"
     if not offers:
         return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
     helps = "1 change helps" if len(offers) == 1 else f"{len(offers)} of {tried} changes help"
@@ -299,7 +299,7 @@ def _verdict(found: Findings, row: Row) -> str:
         above = f"{short(group_name(first), 120, PLAIN)} above {short(group_name(second), 120, PLAIN)} by {size}"
         named = found.two or (row is found.headline and _in_headline(found, (first, second)))
         more = len(row.clear) - 1
-        rest = f" and {more} more pair{'s' if more > 1 else ''}" if more and not found.two else ""
+        rest = f"; {more} more pair{'s differ' if more > 1 else ' differs'}" if more and not found.two else ""
         return _tag("clear", (f"gap {size}" if named else above) + rest)
     clear = known[0].shown and found.focus is not None
     others = len(row.clear) - clear
