@@ -38,7 +38,7 @@ docs: .venv/dev.stamp ## build the documentation offline; code blocks that chang
 	$(BIN)/sphinx-build -q -W -d docs/_build/doctrees -b html docs docs/_build/html
 	@echo "open docs/_build/html/index.html"
 
-docs-fresh: .venv/dev.stamp ## run every code block of the documentation and compare with what is shown
+docs-fresh: notebooks ## run every code block and notebook of the documentation and store what they show
 	$(BIN)/python docs/ext/outputs.py --all
 
 notebooks: .venv/dev.stamp ## execute the notebooks of the gallery

@@ -20,10 +20,11 @@ extensions = [
     "evidence",
     "command_line",
     "outputs",
+    "notebook_pages",
     "trees",
     "glossary_tips",
 ]
-myst_enable_extensions = ["dollarmath", "colon_fence"]
+myst_enable_extensions = ["attrs_inline", "dollarmath", "colon_fence"]
 myst_heading_anchors = 3
 exclude_patterns = ["_build", "ext", "_templates"]
 templates_path = ["_templates"]

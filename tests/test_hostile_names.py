@@ -134,7 +134,7 @@ def test_a_vector_picture_has_no_active_part(tmp_path):
 
 
 def test_cells_of_a_csv_file_are_no_formulas(tmp_path):
-    text = tm.export.to_csv(run_of(NAMES), tmp_path / "t.csv").read_text(encoding="utf-8")
+    text = tm.export.write(run_of(NAMES), tmp_path / "t.csv").read_text(encoding="utf-8")
     cells = [row[2] for row in list(csv.reader(io.StringIO(text, newline="")))[1:]]
     assert len(set(cells)) >= len(NAMES) - 1
     for cell in cells:
@@ -143,13 +143,13 @@ def test_cells_of_a_csv_file_are_no_formulas(tmp_path):
 
 
 def test_plus_and_minus_keep_their_names(tmp_path):
-    text = tm.export.to_csv(run_of(["+", "-"]), tmp_path / "t.csv").read_text(encoding="utf-8")
+    text = tm.export.write(run_of(["+", "-"]), tmp_path / "t.csv").read_text(encoding="utf-8")
     assert {row[2] for row in list(csv.reader(io.StringIO(text)))[1:]} == {"+", "-"}
 
 
 def test_event_files_stay_in_their_folder(tmp_path):
     pytest.importorskip("tensorboard")
-    tm.export.to_tensorboard(run_of(NAMES), tmp_path / "in" / "events")
+    tm.export.write(run_of(NAMES), tmp_path / "in" / "events")
     assert [path.name for path in tmp_path.iterdir()] == ["in"]
     assert [path.name for path in (tmp_path / "in").iterdir()] == ["events"]
 

@@ -52,7 +52,7 @@ def plain_html(text):
 
 
 def test_a_table_for_a_paper_holds_no_command_of_a_name(tmp_path):
-    text = tm.export.to_latex(run_of(NAMES), tmp_path / "t.tex").read_text(encoding="utf-8")
+    text = tm.export.write(run_of(NAMES), tmp_path / "t.tex").read_text(encoding="utf-8")
     assert len([line for line in text.splitlines() if line.endswith(r"\\")]) == len(NAMES) + 1
     for command in (
         *(r"\begin", r"\end", r"\toprule", r"\midrule", r"\bottomrule", r"\\", r"\textbackslash", r"\textasciitilde"),

@@ -146,9 +146,9 @@ def test_files_are_written_aside(tmp_path, monkeypatch):
     run = trained()
     writers = {
         "page.html": lambda path: tm.report([run], path),
-        "run.csv": lambda path: export.to_csv(run, path),
-        "run.tex": lambda path: export.to_latex(run, path),
-        "run.parquet": lambda path: export.to_parquet(run, path),
+        "run.csv": lambda path: export.write(run, path),
+        "run.tex": lambda path: export.write(run, path),
+        "run.parquet": lambda path: export.write(run, path),
     }
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     for name, write in writers.items():

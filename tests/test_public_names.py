@@ -1,6 +1,8 @@
 """The daily names: all are documented, explained, and nothing else shows after `tm.<TAB>`."""
 
 import inspect
+import re
+from pathlib import Path
 
 import pytest
 
@@ -16,3 +18,11 @@ def test_completion_shows_the_daily_names_only():
 @pytest.mark.parametrize("name", NAMES)
 def test_every_daily_name_says_what_it_is(name):
     assert inspect.getdoc(getattr(tm, name))
+
+
+@pytest.mark.parametrize("name", [name for name in tm.__all__ if not name.startswith("__")])
+def test_every_daily_name_is_on_a_page_that_a_user_reads(name):
+    """Besides the pages of the reference, which are made from the names themselves."""
+    docs = Path(__file__).parents[1] / "docs"
+    pages = (p for p in docs.rglob("*.md") if p.relative_to(docs).parts[0] not in ("_build", "api", "evidence"))
+    assert any(re.search(rf"\btm\.{name}\b", page.read_text(encoding="utf-8")) for page in pages)

@@ -1,6 +1,6 @@
-"""Build the notebooks of the gallery: cells from docs/notebooks/*.py, executed, as .ipynb and as one HTML page each.
+"""Build the notebooks of the gallery: cells from docs/notebooks/*.py, executed; `ext/notebook_pages.py` makes pages.
 
-Needs requirements/notebooks.txt: `make notebooks`. The pages take nothing from the network: no MathJax, no require.js.
+Needs requirements/notebooks.txt: `make notebooks`.
 """
 
 from __future__ import annotations
@@ -11,14 +11,6 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-HEAD = """<!DOCTYPE html>
-<html lang="en"><head><meta charset="utf-8"><title>{title}</title>
-<meta http-equiv="Content-Security-Policy" content="default-src 'none'; style-src 'unsafe-inline'; img-src data:">
-<style>
-body {{ font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }}
-pre {{ overflow: auto; }}
-</style></head>
-"""
 
 
 def cells(text: str) -> list[tuple[str, str]]:
@@ -48,10 +40,8 @@ def notebook(text: str) -> Any:
 def main() -> None:
     import nbformat
     from nbclient import NotebookClient
-    from nbconvert import HTMLExporter
 
     os.environ["OMP_NUM_THREADS"] = "1"
-    page = HTMLExporter(template_name="basic", mathjax_url="", require_js_url="", embed_images=True)
     for source in sorted(FOLDER.glob("*.py")):
         made = notebook(source.read_text(encoding="utf-8"))
         NotebookClient(made, timeout=300, kernel_name="python3").execute()
@@ -59,9 +49,6 @@ def main() -> None:
             cell.metadata = {}
         made.metadata.pop("language_info", None)
         nbformat.write(made, source.with_suffix(".ipynb"))
-        body, _ = page.from_notebook_node(made)
-        head = HEAD.format(title=source.stem.capitalize())
-        source.with_suffix(".html").write_text(f"{head}<body>{body}</body></html>\n", encoding="utf-8")
         print(source.with_suffix(".ipynb").name)
 
 

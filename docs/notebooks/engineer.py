@@ -9,10 +9,9 @@ import tempfile
 import torch
 
 import tiltmeter as tm
-from tiltmeter.data.public.digits import digits
 
 torch.set_num_threads(1)
-train, held_out = digits(share=0.85)
+train, held_out = tm.data.digits(share=0.85)
 train
 
 # %%

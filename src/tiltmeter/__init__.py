@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tiltmeter.advice.advise import advise as advise
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.discover.discover import discover as discover
+    from tiltmeter.explorer.live import live as live
     from tiltmeter.forecast import methods as methods
     from tiltmeter.forecast.early_warning import EarlyWarning as EarlyWarning
     from tiltmeter.forecast.forecast import forecast as forecast

@@ -109,18 +109,24 @@ def checked_question(question: Any) -> Question | None:
 
 
 def _without(outcome: str) -> str:
-    """The outcome, denied: "reoffended" -> "did not reoffend", "earns more" -> "not: earns more".
+    """The outcome, denied.
 
-    >>> _without("reoffended"), _without("repaid"), _without("high income")
-    ('did not reoffend', 'did not repay', 'not: high income')
+    >>> _without("reoffended"), _without("repaid"), _without("qualified"), _without("high income")
+    ('did not reoffend', 'did not repay', 'did not qualify', 'not: high income')
+    >>> _without("graduated")  # whether "graduat" or "graduate" is the verb cannot be seen from the word
+    'had not graduated'
     """
     irregular = {"repaid": "repay", "paid": "pay", "left": "leave", "died": "die", "had": "have", "won": "win"}
     first, _, rest = outcome.partition(" ")
     more = f" {rest}" if rest else ""
     if first in irregular:
         return f"did not {irregular[first]}{more}"
-    if first.endswith("ed") and len(first) > 4:
-        stem = first[:-2]
-        stem = stem[:-1] if stem[-1] == stem[-2] and stem[-1] in "bdgmnprt" else stem
-        return f"did not {stem}{more}"
-    return f"not: {outcome}"
+    if not first.endswith("ed") or len(first) <= 4:
+        return f"not: {outcome}"
+    stem = first[:-2]
+    if stem.endswith("i"):
+        return f"did not {stem[:-1]}y{more}"
+    if stem[-1] == stem[-2] and stem[-1] in "bdgmnprt":
+        return f"did not {stem[:-1]}{more}"
+    whole = stem.endswith(("er", "ay", "oy", "ow", "it")) or (stem[-2] not in "aeiou" and stem[-1] in "cdfhkmnpstwx")
+    return f"did not {stem}{more}" if whole else f"had not {outcome}"

@@ -10,9 +10,11 @@ import torch
 import xarray as xr
 
 import tiltmeter as tm
+from tiltmeter.advice import advise as module
 from tiltmeter.advice.advice import Advice
-from tiltmeter.forecast import rehearsal
+from tiltmeter.forecast import price, rehearsal, task
 from tiltmeter.interventions.menu import menu
+from tiltmeter.leaders.points import kept_points
 from tiltmeter.record import Origin
 
 I = tm.interventions
@@ -74,6 +76,23 @@ def rehearsed():
     )
 
 
+def test_limits_are_those_of_points_drawn_again(rehearsed):
+    """A second route: the held-out points themselves, drawn with replacement, the same for all trainings."""
+    table = np.stack([run.points["loss"].values[-1] for run in rehearsed.runs.values()], axis=1)
+    codes = kept_points(rehearsed.runs["plain"]).codes
+    rng, drawn = np.random.default_rng(1), []
+    for code in np.unique(codes):
+        members = table[codes == code]
+        places = rng.integers(len(members), size=(2000, len(members)))
+        drawn.append(members[places].mean(1))
+    again = np.max(drawn, axis=0)
+    spread = (again - again[:, :1]).std(0)
+    for number, name in enumerate(rehearsed.runs):
+        if name == "balanced":  # the other changes nothing, so that one difference is tested: 1.96 standard errors
+            change = rehearsed.changes[name]
+            assert (change.high - change.low) / 2 / spread[number] == pytest.approx(1.96, rel=0.1)
+
+
 def test_an_intervention_is_named_only_where_its_paired_difference_is_clear(rehearsed):
     assert rehearsed.better == ("balanced",)
     assert [row.name for row in rehearsed.ranked] == ["balanced", "plain", "nothing"]
@@ -120,15 +139,18 @@ def test_other_criteria_and_questions(rehearsed):
     assert "averaged over training" in str(whole)
     asks = SimpleNamespace(asked="tpr")
     benefit = asked(arms, question=asks, method=tm.methods.Rehearsal())
-    assert (benefit.curve, benefit.card.curve) == ("tpr", "loss")
+    assert (benefit.curve, benefit.card.curve) == ("tpr", "error")
     worst = float(benefit.runs["plain"]["tpr"].isel(time=-1).min())
     assert benefit.value(benefit.runs["plain"]) == pytest.approx(-worst)  # a rate that is better high
 
 
-def test_the_budget_decides_what_is_tried(capsys):
+def test_the_budget_decides_what_is_tried(capsys, monkeypatch):
     arms = {"balanced": I.Balanced(), "CVaR": I.CVaR(0.8)}
     assert asked(arms).rehearsed
-    few = tm.advise(network(), data(), data(seed=1), RECIPE, arms, budget=1e-6, watch=WATCH)
+    real = price.price_of
+    monkeypatch.setattr(task, "price_of", lambda one: real(one)._replace(loop=900.0, training=1000.0))
+    monkeypatch.setattr(module, "twin_for", lambda _: None)
+    few = tm.advise(network(), data(), data(seed=1), RECIPE, arms, budget=2.0, watch=WATCH)
     assert few.unranked == {"CVaR": "The budget does not pay for it."}
     assert "trainings: rehearsals." in capsys.readouterr().err
 
@@ -155,9 +177,7 @@ def test_what_cannot_be_forecast_is_named_with_the_reason(advice):
     assert json.dumps(advice.to_json(), allow_nan=False)
 
 
-def test_laws_that_weigh_losses_are_forecast_together(advice):
-    together = {name: run.origin.settings["calculation"]["recipes_together"] for name, run in advice.runs.items()}
-    assert together == {"plain": 1, "balanced": 1, "both": 2, "CVaR": 2, "SelecMix": 1}
+def test_advice_by_narrow_copies_is_their_forecast(advice):
     alone = tm.forecast(
         network(),
         data(),
@@ -242,3 +262,62 @@ def test_laws_without_names_are_refused():
         TypeError, match=r'`interventions` should give them by name, as {"balanced": Balanced\(\)}. Found'
     ):
         tm.advise(torch.nn.Linear(2, 1), data, data, tm.Recipe(lr=0.1, steps=2), [tm.interventions.Balanced()])
+
+
+def loans(usual, seed=0, count=3000):
+    """Two groups with `usual` incomes, repaying as often: a model that sees incomes misses the poorer one."""
+    rng = np.random.default_rng(seed)
+    group = rng.choice(list(usual), count)
+    middle = np.array([usual[one] for one in group])
+    income = rng.normal(middle, 8.0)
+    repaid = (0.2 * (income - middle) + 0.7 * rng.logistic(size=count) > 0).astype(int)
+    x = np.stack([(income - 38) / 8, rng.normal(size=count)], 1).astype("float32")
+    return tm.GroupedData(x, repaid, group, question=tm.Question("approved", "repaid")).split(0.5)
+
+
+def on_decisions(usual, seed=0):
+    train, held_out = loans(usual, seed)
+    torch.manual_seed(0)
+    arms = {name: arm for name, arm in menu(200, "tpr").items() if name not in menu(200)}
+    settings = {"method": tm.methods.Rehearsal(), "progress": False, "watch": WATCH}
+    recipe = replace(RECIPE, steps=200, order=0)
+    model = torch.nn.Linear(2, 1)
+    return tm.advise(model, train, held_out, recipe, arms, **settings), model, train, held_out, recipe
+
+
+def test_thresholds_by_group_are_fitted_to_training_points_and_judged_on_others():
+    advice, model, train, held_out, recipe = on_decisions({"men": 42.0, "women": 34.0})
+    assert advice.curve == "tpr"
+    assert advice.better == ("thresholds by group",)
+    tm.train(model, train, held_out, recipe)
+    fitted = I.GroupThreshold("tpr").deliver(model, train)
+    scores = fitted(held_out.tensors()[0], [held_out.groups[code] for code in held_out.codes]).detach().numpy()
+    again = [float((scores[(held_out.codes == code) & (held_out.y == 1)] > 0).mean()) for code in range(2)]
+    np.testing.assert_allclose(advice.runs["thresholds by group"]["tpr"].values[-1], again, atol=1e-6)
+    gaps = {name: float(np.ptp(run["tpr"].values[-1])) for name, run in advice.runs.items()}
+    assert gaps["thresholds by group"] < 0.4 * gaps["plain"]
+    line = next(line for line in str(advice).splitlines() if "thresholds by group  " in line)
+    assert line.endswith("; needs the group at every decision")
+    assert f" instead of {100 * gaps['plain']:.0f} points; error of all " in line
+
+
+def test_of_random_groups_nothing_is_recommended():
+    """Negative control: groups that differ in nothing, four times."""
+    for seed in range(4):
+        advice = on_decisions({"a": 38.0, "b": 38.0}, seed)[0]
+        assert advice.better == ()
+        assert advice.ranked[0].name == "plain"
+
+
+def test_what_no_group_pays_for_comes_first():
+    """A rate can be bought with errors: of two that are clearly better, the one without a price leads."""
+    card = SimpleNamespace(
+        curve="error",
+        rows=[SimpleNamespace(name=name, paid=paid) for name, paid in (("plain", ()), ("dear", ("a",)), ("free", ()))],
+    )
+    runs = {name: SimpleNamespace(diverged=None) for name in ("plain", "dear", "free")}
+    change = SimpleNamespace(better=True)
+    advice = Advice(card, runs, {}, {}, "", True, {"dear": change, "free": change}, None, "tpr")
+    values = {"dear": -0.9, "free": -0.7, "plain": -0.5}
+    object.__setattr__(advice, "value", lambda run: values[next(name for name, one in runs.items() if one is run)])
+    assert advice.better == ("free", "dear")

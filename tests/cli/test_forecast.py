@@ -1,12 +1,17 @@
 """tiltmeter forecast: the file of `train`, before training; sentences, promise, weights, JSON and refusals."""
 
 import json
+from dataclasses import fields
 
 import pytest
 
 import tiltmeter as tm
+from tiltmeter.cli.toml_file import PROBLEM_FILE, TRAINING_FILE
 
 torch = pytest.importorskip("torch")
+
+from tiltmeter.cli.forecast import METHODS  # noqa: E402
+from tiltmeter.forecast import price, task  # noqa: E402
 
 DIGITS = """
 [data]
@@ -45,8 +50,10 @@ def test_a_sentence_first_then_what_is_promised(run, in_a_folder):
     assert "<svg" in (in_a_folder / "ahead.svg").read_text()
 
 
-def test_a_budget_too_small_is_said_first(run):
-    code, out, _ = run("forecast", "digits.toml", "--budget", "0.0001")
+def test_a_budget_too_small_is_said_first(run, monkeypatch):
+    real = price.price_of
+    monkeypatch.setattr(task, "price_of", lambda one: real(one)._replace(training=25.0))
+    code, out, _ = run("forecast", "digits.toml", "--budget", "2")
     assert code == 0
     assert out.startswith("Nothing is promised about the end. A budget of ")
 
@@ -111,6 +118,7 @@ def test_other_methods(run, in_a_folder):
         ("", "", ("--method", "oracle"), "no 'oracle'. There are: rehearsal, twin, linear, kernel."),
         ("", "", ("--best-weights", "nicest"), "no 'nicest'"),
         ("", "", ("--budget", "0"), "`budget` should be a positive number of seconds"),
+        ("", "", ("--budget", "0.5"), "`budget` should be at least 2 seconds"),
         ("budget = 30", "sample = 1", (), "`sample` should be"),
         ("", "", ("--seeds", "2", "--best-weights", "gap"), "leave out --seeds"),
         ('"large"', '"huge"', (), '`labels` should be "digit" or "large"'),
@@ -135,3 +143,14 @@ def test_the_rest_of_a_run_is_forecast_from_its_checkpoint(run, in_a_folder):
     assert code == 2
     assert "should have steps to come" in err
     assert "leave out --follow" in run("show", "begun", "--ahead", "long.toml", "--follow")[2]
+
+
+def test_a_file_can_hold_every_setting():
+    """The tables of a file follow the fields of the classes that they make; a schedule is a value of `lr`."""
+    recipe = {field.name for field in fields(tm.Recipe)} - {"schedule", "sampling"}
+    assert set(TRAINING_FILE["training"]) - {"seed", "validation", "checkpoint"} == recipe
+    assert set(TRAINING_FILE["question"]) == {field.name for field in fields(tm.Question)}
+    methods = {field.name for kind in METHODS.values() for field in fields(kind)}
+    assert set(TRAINING_FILE["forecast"]) - {"method", "budget"} == methods
+    sgd = {field.name for field in fields(tm.SGD)}
+    assert set(PROBLEM_FILE["sgd"]) - {"start_scale", "intervention"} == sgd

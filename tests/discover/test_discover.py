@@ -9,7 +9,7 @@ import xarray as xr
 
 import tiltmeter as tm
 from discovered_runs import STEPS, made_run, margins, people
-from tiltmeter.discover.curves import halves, learning_curves
+from tiltmeter.discover.curves import halves, learning_curves, regrouped
 
 TABLE = people()
 LATE = TABLE["job"] == "cook"
@@ -220,6 +220,13 @@ def test_the_card_escapes_names():
 def test_columns_left_out_are_named_in_the_licence():
     discovery = tm.discover(RUN, {**TABLE, "id": np.arange(2000)})
     assert "Left out: id (numbers the rows, as an id)." in discovery.licence
+
+
+def test_a_group_that_the_run_has_already_is_said_to_be_one():
+    code = (TABLE["job"] == "cook").astype(int)
+    labelled = regrouped(learning_curves(RUN), np.arange(2000), code, ("others", "cooks"))
+    assert "job = cook is a group of this run already." in tm.discover(labelled, TABLE).licence
+    assert "already" not in tm.discover(RUN, TABLE).licence
 
 
 def test_a_fine_level_judges_fewer_rules():

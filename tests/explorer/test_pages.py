@@ -16,9 +16,19 @@ write = _made.write
 
 pytestmark = pytest.mark.slow
 
-PAGES = ["theory", "runs", "forecast", "studies", *(["verdicts"] if is_installed("evidence") else []), "lessons"]
+FAULTS = (Path(__file__).parents[1] / "page_faults.js").read_text(encoding="utf-8")
+PAGES = [
+    "start",
+    "theory",
+    "runs",
+    "forecast",
+    "studies",
+    *(["verdicts"] if is_installed("evidence") else []),
+    "lessons",
+]
 #: Something that is there when a page has its content.
 READY = {
+    "start": "input[type=file]",
     "theory": "#chart-loss svg .mark-line path[d^=M]",
     "runs": "#run-table tbody tr",
     "forecast": "#dial-lr",
@@ -82,6 +92,22 @@ def test_a_page_fits_every_width_and_its_controls_have_names(served, open_page, 
     assert nameless == []
     assert found.locator("h1").count() == 1
     found.close()
+
+
+@pytest.mark.parametrize("page", [*PAGES, "runs?run=seed-0", "forecast?source=file/training.toml"])
+def test_a_page_can_be_read_at_every_width_light_dark_and_on_paper(served, open_page, page):
+    for scheme in ("light", "dark"):
+        found = opened(open_page, served, page, color_scheme=scheme)
+        found.wait_for_function(
+            "() => !/Working out|takes some seconds|…$/.test(document.querySelector('#why')?.textContent)"
+        )
+        for width in (1440, 1024, 390):
+            found.set_viewport_size({"width": width, "height": 900})
+            found.wait_for_function("() => document.documentElement.scrollWidth <= window.innerWidth")
+            for media in ("screen", "print") if scheme == "light" else ("screen",):
+                found.emulate_media(media=media)
+                assert found.evaluate(FAULTS) == [], (page, scheme, width, media)
+        found.close()
 
 
 @pytest.mark.parametrize("page", PAGES)

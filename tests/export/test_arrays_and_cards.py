@@ -39,18 +39,18 @@ def assert_same(tree, run):
 
 def test_netcdf(run, tmp_path):
     pytest.importorskip("h5py", reason="h5netcdf and h5py are not installed")
-    path = tm.export.to_netcdf(run, tmp_path / "run.nc")
+    path = tm.export.write(run, tmp_path / "run.nc")
     with xr.open_datatree(path, engine="h5netcdf") as tree:
         assert_same(tree, run)
 
 
 def test_zarr(run, tmp_path):
     pytest.importorskip("zarr", reason="zarr is not installed")
-    path = tm.export.to_zarr(run, tmp_path / "run.zarr")
+    path = tm.export.write(run, tmp_path / "run.zarr")
     with xr.open_datatree(path, engine="zarr") as tree:
         assert_same(tree, run)
     with pytest.raises(FileExistsError, match="never overwritten"):
-        tm.export.to_zarr(run, path)
+        tm.export.write(run, path)
 
 
 def test_a_section_is_added_once_and_replaced(run, tmp_path):

@@ -32,8 +32,8 @@ def run_of(groups=("a", "b"), clock="step", times=(0, 1, 10)):
 def test_tables_hold_every_value_to_the_last_bit(tmp_path, groups):
     run = run_of(groups)
     pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    csv = pd.read_csv(export.to_csv(run, tmp_path / "run.csv"))
-    parquet = pd.read_parquet(export.to_parquet(run, tmp_path / "run.parquet"))
+    csv = pd.read_csv(export.write(run, tmp_path / "run.csv"))
+    parquet = pd.read_parquet(export.write(run, tmp_path / "run.parquet"))
     for table in (csv, parquet):
         assert list(table.columns) == ["curve", "time", "group", "seed", "value"]
         assert len(table) == 12 + 3
@@ -49,7 +49,7 @@ def test_tables_hold_every_value_to_the_last_bit(tmp_path, groups):
 def test_parquet_says_what_made_the_run(tmp_path):
     pq = pytest.importorskip("pyarrow.parquet", reason="pyarrow is not installed")
     run = run_of()
-    about = json.loads(pq.read_schema(export.to_parquet(run, tmp_path / "run.parquet")).metadata[b"tiltmeter"])
+    about = json.loads(pq.read_schema(export.write(run, tmp_path / "run.parquet")).metadata[b"tiltmeter"])
     assert about["clock"] == "step"
     assert Origin.from_json(about["origin"]) == run.origin
 
@@ -61,7 +61,7 @@ def test_tensorboard_draws_groups_on_one_chart(tmp_path):
 
     run = run_of((("woman", "a/b"), "b"))
     run = run.replace({**run, "loss": run["loss"].where(run["loss"].time != 1)})
-    folder = export.to_tensorboard(run, tmp_path / "board")
+    folder = export.write(run, tmp_path / "board")
     assert sorted(str(path.parent.relative_to(folder)) for path in folder.rglob("events*")) == [
         "all",
         "b/seed=3",
@@ -76,28 +76,34 @@ def test_tensorboard_draws_groups_on_one_chart(tmp_path):
     assert list(read) == [0, 10]
     assert list(read.values()) == pytest.approx(expected.values.tolist())
     with pytest.raises(FileExistsError, match=r"board already exists and is never overwritten. Choose a new name."):
-        export.to_tensorboard(run, folder)
+        export.write(run, folder)
 
 
 @pytest.mark.parametrize(
-    ("write", "name", "sentence"),
+    ("name", "sentence"),
     [
-        (export.to_csv, "run.txt", "`path` should end in .csv. Found 'run.txt'."),
-        (export.to_parquet, "run.csv", "`path` should end in .parquet. Found 'run.csv'."),
-        (export.to_csv, "none/run.csv", "`path` should lie in an existing directory. Found none at "),
+        (
+            "run.txt",
+            "should end in one of .csv, .parquet, .tex, .nc, .zarr, or be a folder for TensorBoard. Found 'run",
+        ),
+        ("none/run.csv", "`path` should lie in an existing directory. Found none at "),
     ],
 )
-def test_bad_places(tmp_path, write, name, sentence):
+def test_bad_places(tmp_path, name, sentence):
     with pytest.raises((ValueError, FileNotFoundError)) as error:
-        write(run_of(), tmp_path / name)
+        export.write(run_of(), tmp_path / name)
     assert sentence in str(error.value)
 
 
-@pytest.mark.parametrize("write", [export.to_csv, export.to_parquet, export.to_tensorboard])
-def test_only_trajectories(tmp_path, write):
-    place = tmp_path / {"to_csv": "a.csv", "to_parquet": "a.parquet"}.get(write.__name__, "a")
+def test_only_trajectories(tmp_path):
     with pytest.raises(TypeError, match=r"`run` should be a Trajectory, as of a Probe, `train` or `load`. Found dict."):
-        write({}, place)
+        export.write({}, tmp_path / "a.csv")
+
+
+def test_chosen_curves_come_with_their_errors(tmp_path):
+    run = run_of()
+    names = set(pd.read_csv(export.write(run, tmp_path / "run.csv", curves=["loss"]))["curve"])
+    assert names == {name for name in ("loss", "loss_se") if name in run}
 
 
 def test_tensorboard_counts_whole_steps(tmp_path):
@@ -105,17 +111,16 @@ def test_tensorboard_counts_whole_steps(tmp_path):
     with pytest.raises(
         ValueError, match=r"TensorBoard counts whole steps. Found fractions in the times of 'loss' on clock 't'"
     ):
-        export.to_tensorboard(theory, tmp_path / "board")
+        export.write(theory, tmp_path / "board")
     assert not (tmp_path / "board").exists()
 
 
-@pytest.mark.parametrize(("write", "needs"), [("to_parquet", "pyarrow"), ("to_tensorboard", "tensorboard")])
-def test_a_missing_library_is_named(tmp_path, monkeypatch, write, needs):
+@pytest.mark.parametrize(("name", "needs"), [("a.parquet", "pyarrow"), ("a", "tensorboard")])
+def test_a_missing_library_is_named(tmp_path, monkeypatch, name, needs):
     for module in (needs, "pyarrow.parquet", "tensorboard.summary"):
         monkeypatch.setitem(__import__("sys").modules, module, None)
-    place = tmp_path / ("a.parquet" if write == "to_parquet" else "a")
-    with pytest.raises(ImportError, match=rf"`{write}` needs {needs}: pip install 'tiltmeter\[export\]'."):
-        getattr(export, write)(run_of(), place)
+    with pytest.raises(ImportError, match=rf"needs? {needs}: pip install 'tiltmeter\[export\]'."):
+        export.write(run_of(), tmp_path / name)
 
 
 class TestVerb:
@@ -124,14 +129,14 @@ class TestVerb:
         pytest.importorskip("pyarrow", reason="pyarrow is not installed")
         monkeypatch.chdir(tmp_path)
         save(run_of(), "run")
-        assert main(["export", "run", "--csv", "a.csv", "--parquet", "a.parquet", "--tensorboard", "board"]) == 0
+        assert main(["export", "run", "a.csv", "a.parquet", "board"]) == 0
         assert capsys.readouterr().out == "2 curves, 15 values: a.csv, a.parquet, board\n"
         assert len(pd.read_csv("a.csv")) == 15
-        assert main(["export", "run", "--csv", "a.csv", "--json"]) == 0
-        assert json.loads(capsys.readouterr().out) == {"csv": "a.csv"}
+        assert main(["export", "run", "a.csv", "--json"]) == 0
+        assert json.loads(capsys.readouterr().out) == {"written": ["a.csv"]}
         assert load("run") == run_of()
 
     def test_nothing_to_write(self, tmp_path, capsys):
         save(run_of(), tmp_path / "run")
         assert main(["export", str(tmp_path / "run")]) == 2
-        assert "Nothing to write: pass --csv FILE" in capsys.readouterr().err
+        assert "Nothing to write: name a file, such as run.csv" in capsys.readouterr().err

@@ -32,7 +32,7 @@ def expected(safe=str):
     return found
 
 
-def collected(tracker_of):
+def collected():
     seen = {}
 
     class Target:
@@ -40,20 +40,20 @@ def collected(tracker_of):
             for name, value in values.items():
                 seen.setdefault(name, {})[step] = value
 
-    return seen, tracker_of(Target())
+    return seen, Target()
 
 
 def test_every_value_once_in_the_order_of_steps():
-    seen, tracker = collected(export.wandb_tracker)
+    seen, tracker = collected()
     assert export.track(run_of(), tracker) == 100
     assert seen == expected()
     steps = []
-    export.track(run_of(), export.Tracker("x", lambda values, step: steps.append(step)))
+    export.track(run_of(), lambda values, step: steps.append(step))
     assert steps == [0, 10, 100]
 
 
 def test_only_what_is_new():
-    seen, tracker = collected(export.wandb_tracker)
+    seen, tracker = collected()
     assert export.track(run_of(), tracker, after=10) == 100
     assert {step for line in seen.values() for step in line} == {100}
     assert export.track(run_of(), tracker, after=100) is None
@@ -66,20 +66,17 @@ def test_names_that_would_be_equal_stay_apart():
         def log_metric(self, run_id, name, value, step):  # noqa: ARG002
             seen.setdefault(name, {})[step] = value
 
-    export.track(run_of(("a?", "a!", "a_")), export.mlflow_tracker(Client(), "1"))
+    export.track(run_of(("a?", "a!", "a_")), (Client(), "1"))
     assert sorted(seen) == ["loss/a_", "loss/a__2", "loss/a__3", "norm"]
 
 
 @pytest.mark.parametrize(
     ("call", "kind", "sentence"),
     [
-        (lambda: export.track(run_of(), print), TypeError, "`tracker` should be a Tracker, as export.wandb_tracker(run). Found builtin"),
-        (lambda: export.track({}, export.Tracker("x", print)), TypeError, "`run` should be a Trajectory, as of a Probe, `train` or `load`. Found dict."),
-        (lambda: export.track(run_of(times=(0.5, 1, 2)), export.Tracker("A program", print)), ValueError, "A program counts whole steps. Found fractions in the times of 'loss'"),
-        (lambda: export.wandb_tracker(3), TypeError, "A tracker needs what `wandb.init` returns. Found int, which has no `log`."),
-        (lambda: export.mlflow_tracker(3, "1"), TypeError, "A tracker needs an `MlflowClient`. Found int"),
-        (lambda: export.aim_tracker(3), TypeError, "A tracker needs an `aim.Run`. Found int"),
-        (lambda: export.tensorboard_tracker(3), TypeError, "A tracker needs a SummaryWriter. Found int"),
+        (lambda: export.track(run_of(), 3), TypeError, "`to` should be what wandb.init or trackio.init returns, an aim.Run, a SummaryWriter, (MlflowClient(), run_id) or a function of values and step. Found int."),
+        (lambda: export.track(run_of(), (3, "1")), TypeError, "Found tuple."),
+        (lambda: export.track({}, print), TypeError, "`run` should be a Trajectory, as of a Probe, `train` or `load`. Found dict."),
+        (lambda: export.track(run_of(times=(0.5, 1, 2)), print), ValueError, "A tracker counts whole steps. Found fractions in the times of 'loss'"),
     ],
 )  # fmt: skip
 def test_sentences(call, kind, sentence):
@@ -94,7 +91,7 @@ def test_wandb_offline(tmp_path, monkeypatch):
     wandb = pytest.importorskip("wandb", reason="wandb is not installed: pip install -r requirements/trackers.txt")
     monkeypatch.chdir(tmp_path)
     with wandb.init(mode="offline", project="test", dir=str(tmp_path), settings=wandb.Settings(silent=True)) as run:
-        export.track(run_of(), export.wandb_tracker(run))
+        export.track(run_of(), run)
         run.log({}, commit=True)  # W&B holds a step back until the next one
         assert {name: run.summary[name] for name in expected()} == {
             name: line[100] for name, line in expected().items()
@@ -143,7 +140,7 @@ def test_mlflow_offline(tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_ALLOW_FILE_STORE", "true")
     client = mlflow.MlflowClient(tracking_uri=(tmp_path / "store").as_uri())
     run = client.create_run(client.create_experiment("test"))
-    export.track(run_of(), export.mlflow_tracker(client, run.info.run_id))
+    export.track(run_of(), (client, run.info.run_id))
     for name, line in expected(plain_name).items():
         history = client.get_metric_history(run.info.run_id, name)
         assert {point.step: point.value for point in history} == line
@@ -158,7 +155,7 @@ def test_tensorboard(tmp_path):
     from tiltmeter.export.trackers import plain_name
 
     writer = Writer(str(tmp_path))
-    export.track(run_of(), export.tensorboard_tracker(writer))
+    export.track(run_of(), writer)
     writer.close()
     reader = events.EventAccumulator(str(tmp_path), size_guidance={"tensors": 0})
     reader.Reload()
@@ -176,7 +173,7 @@ def test_trackio_offline(tmp_path, monkeypatch):
         reason="trackio is not installed: it needs an environment of its own, requirements/trackers-apart.txt",
     )
     run = trackio.init(project="test", name="one")
-    export.track(run_of(), export.trackio_tracker(run))
+    export.track(run_of(), run)
     trackio.finish()
     logs = trackio.sqlite_storage.SQLiteStorage.get_logs("test", "one")
     found = {}
@@ -193,7 +190,7 @@ def test_aim_offline(tmp_path):
         "aim", reason="aim is not installed: it needs an environment of its own, requirements/trackers-apart.txt"
     )
     run = aim.Run(repo=str(tmp_path), system_tracking_interval=None, capture_terminal_logs=False)
-    export.track(run_of(), export.aim_tracker(run))
+    export.track(run_of(), run)
     found = {}
     for metric in run.metrics():
         steps, (values, *_) = metric.data.items_list()

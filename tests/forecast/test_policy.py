@@ -10,7 +10,7 @@ from torch import nn
 import tiltmeter as tm
 from tiltmeter.forecast import forecast as door
 from tiltmeter.forecast.forecast import noted
-from tiltmeter.forecast.policy import choose
+from tiltmeter.forecast.policy import choose, twin_for
 from tiltmeter.forecast.task import forecast_task
 
 RECIPE = tm.Recipe(lr=0.05, steps=100, batch=16, loss=tm.Logistic())
@@ -58,15 +58,15 @@ def test_interventions_cost_what_they_need():
 
 @pytest.mark.parametrize(
     ("budget", "copies", "promised"),
-    [(1.5, 1, "second half"), (2.5, 2, "second half"), (3.5, 3, "all evaluations"), (99.0, 5, "all evaluations")],
+    [(15.0, 1, "second half"), (25.0, 2, "second half"), (35.0, 3, "all evaluations"), (990.0, 5, "all evaluations")],
 )
 def test_rehearsals_by_budget(budget, copies, promised):
-    one = task(tick=20.0 / 140.0)  # a training of one second
+    one = task(tick=200.0 / 140.0)  # a training of ten seconds
     choice = choose(one, budget)
     assert choice.method == tm.methods.Rehearsal(copies)
-    ticks = choice.seconds - copies  # what it took to choose is part of the price: the timing and a look at the clock
-    assert one.price.timing <= ticks <= one.price.timing + 3 * 20.0 / 140.0
-    assert choice.trainings == pytest.approx(1.4 * choice.seconds)  # of the loop without evaluations
+    ticks = choice.seconds - 10 * copies  # what it took to choose is part of the price: the timing, a look at the clock
+    assert one.price.timing <= ticks <= one.price.timing + 3 * 200.0 / 140.0
+    assert choice.trainings == pytest.approx(0.14 * choice.seconds)  # of the loop without evaluations
     assert promised in choice.promise
     assert choice.weights == "these initial weights"
 
@@ -103,16 +103,23 @@ def test_a_narrow_copy_where_a_rehearsal_is_too_dear():
     assert "from 10 %" in choose(ordered, ordered.price.training * 0.99).promise
 
 
+@pytest.mark.parametrize(("width", "share"), [(64, 1 / 2), (512, 1 / 4)])
+def test_batch_normalisation_keeps_more_units(width, share):
+    plain, normed = (task(network(*more, width=width)) for more in ((), (nn.BatchNorm1d(width),)))
+    assert twin_for(plain) == tm.methods.Twin(1 / 8)
+    assert twin_for(normed) == tm.methods.Twin(share)
+
+
 def test_no_narrow_copy_is_cut_for_less_than_it_takes():
-    """A training of 0.7 s: to cut and time a copy would cost more than the training."""
-    choice = choose(task(tick=0.1), 0.3)
+    """A training of 20 s and a budget of 2.5: to cut and time a copy would cost more than the budget."""
+    choice = choose(task(tick=20.0 / 7.0), 2.5)
     assert choice.method == tm.methods.Pilot(steps=1)
     assert "buys a rehearsal, which promises the end" in choice.why
 
 
 def test_a_pilot_names_what_would_buy_a_promise():
     one = task(tick=20.0)
-    choice = choose(one, 1.4)
+    choice = choose(one, 2.0)
     assert choice.method == tm.methods.Pilot(steps=1)
     assert choice.promise == "nothing about the end"
     assert "buys a narrow copy, which promises the end" in choice.why

@@ -269,7 +269,10 @@ class TestQuestion:
     def test_what_is_clear_is_told_where_the_asked_curve_is_not(self):
         found = tm.leaders(self.decided({**self.RATES, ("men", False): 0.1}))
         assert found.curve == "positive_rate"
-        assert found.headline.claim.startswith("Men have the higher selection rate, 50 % against 30 %")
+        assert found.headline.claim == (
+            "No difference in false positive rate is clear, but men have the higher selection rate, 50 % against 30 %, "
+            "throughout."
+        )
 
     def test_the_table_and_json(self):
         found = tm.leaders(self.decided(self.RATES))

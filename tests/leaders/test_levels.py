@@ -109,3 +109,28 @@ def test_a_column_of_yes_and_no_that_nobody_named_keeps_its_values():
     texts = {"label": [0, 1] * 40, "score": [0.2, 0.8] * 40}
     run = tm.predictions.run(**texts, group=np.arange(80) < 40)
     assert run["error"]["group"].values.tolist() == [False, True]
+
+
+def people(where, points=6000, seed=0):
+    """A table in which the model is wrong more often for those whom `where` chooses."""
+    rng = np.random.default_rng(seed)
+    table = pd.DataFrame({"sex": rng.choice(["F", "M"], points), "race": rng.choice(["x", "y", "z"], points)})
+    table["label"] = rng.integers(0, 2, points)
+    right = rng.random(points) < np.where(where(table), 0.6, 0.9)
+    return tm.predictions.run(
+        table.assign(score=np.where(right == table.label, 0.8, 0.2)), label="label", group=["sex", "race"]
+    )
+
+
+def test_one_attribute_that_carries_the_difference_is_said():
+    headline = tm.leaders(people(lambda table: table.sex == "F")).headline
+    assert "all together" in headline.claim
+    assert headline.alone.startswith("The gap between F and M as a whole is at least as large: ")
+    assert headline.line.endswith(headline.alone)
+
+
+def test_an_intersection_that_differs_more_than_each_attribute_stands_alone():
+    both = people(lambda table: (table.sex == "F") & (table.race == "x"))
+    headline = tm.leaders(both).headline
+    assert headline.claim.startswith("Group F & x has")
+    assert headline.alone == ""

@@ -38,8 +38,8 @@ def test_the_census_by_hand():
     assert text.startswith(
         "Of a 3.5 % are positive, of b 14.3 %. The error of b is higher than that of a by 6.4 points: 7.1 from base rates ("
     )
-    assert "\N{MINUS SIGN}0.7 from decisions within labels (" in text
-    assert "so none is shown). The loss of b is higher than that of a by 0.1" in text
+    assert "\N{MINUS SIGN}0.7 from cases with the same label (" in text
+    assert "not clear). The loss of b is higher than that of a by 0.1" in text
     assert "60.0 % of the training data are a, 40.0 % b." in text
     assert "is not known from a run: `tangent(model, train, evaluation).why(recipe, step=...)` tries each." in text
     assert text.endswith(

@@ -159,7 +159,7 @@ def test_everything_after_a_run_works_on_predictions(table, tmp_path):
     assert own_threshold(run, "tpr", "F", "M").threshold > 0
     assert "chance" in str(tm.fairness.calibration(run))
     assert tm.report([run], tmp_path / "page.html").read_text().count("<html") == 1
-    assert tm.export.to_csv(run, tmp_path / "run.csv").exists()
+    assert tm.export.write(run, tmp_path / "run.csv").exists()
     tm.results.to_model_card(run, tmp_path / "README.md")
     assert "tiltmeter" in (tmp_path / "README.md").read_text()
     assert tm.fairness.stopping(run)

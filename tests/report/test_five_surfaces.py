@@ -126,6 +126,38 @@ def test_the_first_line_is_the_same_everywhere(tmp_path, capsys, name):
     print(json.dumps({"run": name, "headline": headline.line}))
 
 
+ASKED = {
+    "a benefit": lambda: loans(question=tm.Question("approved", "repaid")),
+    "a burden": lambda: loans(question=tm.Question("denied", "repaid", kind="burden")),
+    "COMPAS": lambda: tm.data.compas(),
+}
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=pytest.mark.slow if n == "COMPAS" else ()) for n in ASKED])
+@pytest.mark.filterwarnings("ignore")
+def test_forecast_and_training_answer_the_question_of_the_task_first(name):
+    """The same network and batches: the forecast is about the rate that was asked for, as the training is."""
+    if name == "COMPAS" and DATA is None:
+        pytest.skip("TILTMETER_DATA is not set.")
+    train, held_out = ASKED[name]()
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(train.x.shape[1], 8), nn.ReLU(), nn.Linear(8, 1))
+    recipe = tm.Recipe(lr=0.1, steps=200, batch=32, order=0, loss=tm.Logistic())
+    ahead = tm.forecast(model, train, held_out, recipe, method=tm.methods.Rehearsal(copies=1), progress=False)
+    before, after = (tm.leaders(run).headline for run in (ahead, tm.train(model, train, held_out, recipe)))
+    assert before.curve == after.curve == train.question.asked
+    assert before.pair == after.pair
+    assert before.leader == after.leader
+
+
+def test_a_question_whose_rate_is_not_clear_is_answered_first():
+    run = trained(loans(question=tm.Question(curve="error")))
+    headline = tm.leaders(run).headline
+    assert headline.claim.startswith("No difference in error is clear, but women have the lower true positive rate, ")
+    assert headline.settle.startswith("The difference in error is at most ")
+    assert headline.leader == "men"
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(3000)
 def test_of_two_hundred_runs_with_random_groups_few_have_a_headline(tmp_path):

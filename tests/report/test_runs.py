@@ -6,6 +6,7 @@ import re
 import shutil
 
 import numpy as np
+import pandas as pd
 import pytest
 import xarray as xr
 
@@ -63,6 +64,25 @@ def test_one_run_has_all_its_parts(tmp_path, made):
     assert "http" not in text.replace("http-equiv", "")
 
 
+def test_one_evaluation_is_the_model_as_it_is(tmp_path):
+    """A table of predictions has no training: nothing is said of time, and no curve is drawn."""
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"who": rng.choice(GROUPS, 2000), "label": rng.integers(0, 2, 2000)})
+    right = rng.random(2000) < np.where(table.who == "a", 0.7, 0.9)
+    table["score"] = np.where(right == table.label, 0.8, 0.2)
+    page = tm.report([tm.predictions.run(table, label="label", group="who")], tmp_path / "page.html")
+    text = re.sub(r"<(style|script).*?</\1>", "", words(page), flags=re.S)
+    first = text[: text.index("<main>")]
+    assert "<title>Bias of the model</title>" in text
+    assert '<svg class="wide"' not in text
+    assert first.count("<b>") == 3  # facts: how much, how sure, what was tried
+    for time_words in ("during training", "up to", "at the end", "since", "evaluations", "moment", "One training"):
+        assert time_words not in first, time_words
+    for time_words in ("during training", "Over training", "last evaluation", "Curves as numbers", "step 0"):
+        assert time_words not in text, time_words
+    assert "## Bias of the model" in text
+
+
 def test_the_page_runs_no_script(tmp_path, made):
     raw = tm.report([small(made)], tmp_path / "run.html").read_text(encoding="utf-8")
     assert re.findall(r"<script([^>]*)>", raw) == [' type="application/json" id="facts"']
@@ -86,7 +106,7 @@ def test_seeds_are_thin_lines_and_a_scope(tmp_path, made):
     text = words(
         tm.report([small(made, seeds=5, wobble=0.02)], tmp_path / "run.html", question=tm.Question(kind="benefit"))
     )
-    assert "5 trainings, judged at 2 moments; at most one" in text
+    assert "5 trainings, evaluated 2 times. Chance alone makes" in text
     assert text.count('class="seed g0"') == 10  # wide and narrow
     assert "The sign is the same in 5 of 5 seeds" in text
 

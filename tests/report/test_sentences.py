@@ -1,5 +1,8 @@
 """Every sentence of the page against cases whose numbers are worked out by hand."""
 
+import html
+import re
+
 import numpy as np
 import pytest
 
@@ -42,6 +45,23 @@ def many(made):
 def four(made):
     cells = [(300, 20, 100, 100), (300, 20, 40, 160), (300, 20, 160, 40), (300, 20, 100, 100)]
     return findings(made.decided(cells, list("abcd")), "", BENEFIT)
+
+
+def test_of_many_groups_bars_gap_and_headline_compare_the_same(many):
+    """The headline's group and all together: their difference in the picture is the gap beside it and above it."""
+    screen = first_screen.dots(many)
+    row = re.search(
+        r"True positive rate of every group</title><desc>x & g ([\d.]+), all together ([\d.]+)<", html.unescape(screen)
+    )
+    group, together = map(float, row.groups())
+    assert many.judged.headline.pair == (("x", "g"), "all together")
+    assert many.groups[many.focus] == ("x", "g")
+    assert (
+        round(100 * (together - group)) == 51
+    )  # (6 * 160 + 40) / 1400 - 40 / 200: the group with 3 positives does not count
+    assert first_screen._how_much(many)[0] == "51 points"
+    assert "gap 51 points" in screen
+    assert first_screen._how_much(many)[1].startswith("gap;")
 
 
 class TestHeadline:
@@ -274,10 +294,14 @@ class TestClaim:
     @pytest.mark.parametrize(
         ("base", "within", "said"),
         [
-            ((0.07, 0.06, 0.08), (-0.01, -0.02, 0.01), "Base rates make the difference in error."),
-            ((0.01, -0.01, 0.02), (0.05, 0.03, 0.07), "Decisions within labels make the difference in error, not base"),
-            ((0.03, 0.02, 0.04), (0.03, 0.01, 0.05), "Base rates and decisions within labels both make the difference"),
-            ((0.03, -0.01, 0.07), (0.03, -0.01, 0.07), "It is not clear whether base rates or decisions within labels"),
+            ((0.07, 0.06, 0.08), (-0.01, -0.02, 0.01), "The difference in error comes from base rates."),
+            ((0.01, -0.01, 0.02), (0.05, 0.03, 0.07), "The difference in error comes from how cases with"),
+            ((0.03, 0.02, 0.04), (0.03, 0.01, 0.05), "The difference in error comes from base rates and from how"),
+            (
+                (0.03, -0.01, 0.07),
+                (0.03, -0.01, 0.07),
+                "It is not clear whether the difference in error comes from base",
+            ),
         ],
     )
     def test_which_part_is_named(self, base, within, said):

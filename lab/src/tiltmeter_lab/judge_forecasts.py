@@ -1,7 +1,7 @@
 """Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [PART ...]`.
 
-The parts are tasks, again, fresh, long, advice, chance and report; all but the second to fourth if none is named. With
-`keep` all rows are written to docs/lab/judged-forecasts.json, which `report` reads as well as a folder.
+The parts are tasks, again, fresh, long, tight, advice, chance and report; all but the second to fifth if none is named.
+With `keep` all rows are written to docs/lab/judged-forecasts.json, which `report` reads as well as a folder.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
 file each, so that the work can be interrupted.
@@ -40,8 +40,10 @@ from tiltmeter_lab.judged_forecasts import CURVES, FAMILIES, KEPT, kept_in, repo
 STREAM, NUMBERS, ADVISED, DRAWS = 97, range(5000, 5045), range(5000, 5012), range(200)
 #: Fresh tasks by the same rule, for what was changed after the first ones had been seen.
 AGAIN = range(5100, 5127)
-#: Fresh tasks again, after the spread was calibrated and narrow copies were timed anew; short ones, and four long ones.
-FRESH, LONG_AGAIN = range(5300, 5318), range(5405, 5409)
+#: Fresh tasks again, after the spread was calibrated and narrow copies were timed anew; short ones, and six long ones.
+FRESH, LONG_AGAIN = range(5300, 5318), range(5405, 5411)
+#: Fresh tasks for budgets of a tenth of the training, after the least budget became two seconds.
+TIGHT, LEAST = range(5500, 5518), 2.0
 #: The batch orders of the two trainings of a task, and of the trainings that judge advice.
 ORDERS, ADVICE_ORDER = (101, 102), 103
 #: A pilot sees this share of the training.
@@ -290,7 +292,7 @@ def judge_task(number: int) -> dict[str, Any]:
         costs.append(cost)
     row: dict[str, Any] = {"number": number, "kind": task.kind, "long": task.long, "steps": task.steps}
     row |= {"groups": {str(group): size for group, size in held_out.sizes.items()}, "training": costs, "forecasts": {}}
-    for name, budget in (("default", None), ("tight", max(costs[0], 1e-3) / 10)):
+    for name, budget in (("default", None), ("tight", max(LEAST, costs[0] / 10))):
         row["forecasts"][name] = judge_forecast(task, inputs, train, held_out, budget, runs)
     row["second training"] = agreement_at_end(runs[1], runs[0], 1.0)
     row["pilot"] = agreement_at_end(runs[1], runs[0], PILOT)
@@ -380,6 +382,8 @@ def judge_advice(number: int) -> dict[str, Any]:
     train, held_out = task.points()
     inputs = int(np.asarray(train.x).shape[1])
     model = task.model(inputs)
+    # What is imported at the first step of a process belongs to neither side.
+    tm.train(task.model(inputs), train, held_out, replace(task.recipe(ADVICE_ORDER), steps=1, epochs=None))
     advice, cost = seconds(
         partial(tm.advise, model, train, held_out, task.recipe(None), curve="error", watch=watch(), progress=False)
     )
@@ -463,6 +467,7 @@ def main(given: Sequence[str]) -> None:
         "again": (AGAIN, judge_task),
         "fresh": (FRESH, judge_task),
         "long": (LONG_AGAIN, judge_task),
+        "tight": (TIGHT, judge_task),
         "advice": (ADVISED, judge_advice),
         "chance": (DRAWS, judge_chance),
     }

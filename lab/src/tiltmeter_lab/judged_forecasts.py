@@ -107,7 +107,7 @@ def write_rows(rows: Mapping[str, Sequence[Mapping[str, Any]]], place: Path) -> 
 def report(folder: Path) -> Iterator[str]:
     """Everything that is kept, in numbers."""
     kept = kept_in(folder)
-    for part in ("tasks", "again", "fresh", "long"):
+    for part in ("tasks", "again", "fresh", "long", "tight"):
         if kept.get(part):
             yield f"{part}:"
             yield from _report_tasks(kept[part])

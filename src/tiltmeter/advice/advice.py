@@ -13,8 +13,10 @@ import numpy as np
 
 from tiltmeter.advice.paired_changes import PairedChange, worst_at_end
 from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.kinds import ModelIntervention
 from tiltmeter.interventions.stored import intervention_from_json
-from tiltmeter.leaders.headline import term
+from tiltmeter.leaders.headline import RATES, amounts, size_of, term
+from tiltmeter.leaders.points import kept_points
 from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
 from tiltmeter.names import better_of
@@ -36,8 +38,8 @@ BEST = 3
 class Advice(NotebookText):
     """Interventions by the worst group of the model that each would deliver; plain first, unless another is clear.
 
-    `curve` is the one that is judged. `card` is the scorecard of the forecasts (who pays, what it costs), in the loss
-    where higher values of the curve are better; `runs` the forecasts themselves, `interventions`
+    `curve` is the one that is judged. `card` is the scorecard of the forecasts (who pays, what it costs), of rates in
+    the error; `runs` the forecasts themselves, `interventions`
     what was tried, `unranked` what was not, with the reason. `changes` are the paired differences to plain. `rehearsed`
     says whether the network itself was trained; narrow copies only say what to try first.
     """
@@ -62,11 +64,16 @@ class Advice(NotebookText):
 
     @property
     def better(self) -> tuple[str, ...]:
-        """Interventions that clearly serve the worst group better than plain training, the best first."""
+        """Interventions that clearly serve the worst group better than plain training, the best first.
+
+        A rate can be bought with errors, as by deciding positive more often: of rates, what no group pays for comes
+        first.
+        """
         if not self.rehearsed:
             return ()
         clear = [name for name, change in self.changes.items() if change.better]
-        return tuple(sorted(clear, key=lambda name: self.value(self.runs[name])))
+        bought = {row.name for row in self.card.rows if row.paid and self.curve != self.card.curve}
+        return tuple(sorted(clear, key=lambda name: (name in bought, self.value(self.runs[name]))))
 
     @property
     def ranked(self) -> tuple[Score, ...]:
@@ -134,9 +141,24 @@ class Advice(NotebookText):
             text += f", {sign * change.value:+.4f} ({low:+.4f} to {high:+.4f}){verdict}"
         if np.isfinite(row.cost):
             text += f"; costs {row.cost:.3g} training{'' if row.cost == 1 else 's'}"
+        text += self._price(row)
+        text += "; it levels down" if row.levels_down else ""
+        by_group = any(
+            isinstance(one, ModelIntervention) and one.by_group for one in self.interventions.get(row.name, ())
+        )
+        return text + ("; needs the group at every decision" if by_group else "")
+
+    def _price(self, row: Score) -> str:
+        """Who pays; of a rate, also what all points together pay in error."""
         paid = ", ".join(f"{group_name(one.group)} by {one.change}" for one in row.paid)
-        text += f"; paid in {term(self.card.curve)} by {paid}" if paid else "; no group pays"
-        return text + ("; it levels down" if row.levels_down else "")
+        text = f"; paid in {term(self.card.curve)} by {paid}" if paid else "; no group pays"
+        kept = (_error_of_all(self.runs[name]) for name in (row.name, PLAIN))
+        errors = [error for error in kept if error is not None]
+        if self.curve == self.card.curve or len(errors) < 2:
+            return text
+        gaps = [float(np.ptp(self.runs[name][self.curve].isel(time=-1).values)) for name in (row.name, PLAIN)]
+        gap = " instead of ".join(size_of(self.curve, one).removesuffix(" points") for one in gaps)
+        return f"; gap {gap} points; error of all {' instead of '.join(amounts('error', *errors))}{text}"
 
     def judged_by(self, trained: Mapping[str, Trajectory]) -> JudgedAdvice:
         """Compare with the same interventions as trained, including the plain training."""
@@ -210,8 +232,17 @@ def load_advice(path: str | os.PathLike[str]) -> Advice:
 
 
 def advice_card(runs: Mapping[str, Trajectory], curve: str) -> Scorecard:
-    """The scorecard of the forecasts, in the loss where higher values of the curve are better."""
+    """The scorecard of the forecasts: of rates in the error, else in the loss where higher values are better."""
+    if curve in RATES and all("error" in run for run in runs.values()):
+        return scorecard(runs, "error")
     return scorecard(runs, curve if better_of(curve, runs[PLAIN][curve]) == "lower" else "loss")
+
+
+def _error_of_all(run: Trajectory) -> float | None:
+    """The error of all held-out points together at the last evaluation; None if no points were kept."""
+    kept = kept_points(run)
+    curves = () if kept is None else kept.named(["error"])
+    return float(np.mean(curves[0].values[..., -1, :])) if curves else None
 
 
 @dataclass(frozen=True)

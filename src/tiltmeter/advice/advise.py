@@ -13,7 +13,7 @@ from torch import nn
 from tiltmeter.advice.advice import PLAIN, Advice, advice_card
 from tiltmeter.advice.paired_changes import paired_changes
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method
+from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method, training_refusal
 from tiltmeter.forecast.policy import SECONDS, SHARE, checked_budget, twin_for
 from tiltmeter.forecast.rehearsal import Means, checked_executor, rehearse_arms, workers_of
 from tiltmeter.forecast.result import as_forecast
@@ -23,6 +23,7 @@ from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.menu import menu
+from tiltmeter.interventions.model.group_threshold import GroupThreshold
 from tiltmeter.population.criteria import Criterion
 from tiltmeter.progress import Progress, spell
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
@@ -67,14 +68,15 @@ def advise(
     `budget` are CPU seconds (default: a minute, or 0.6 of all trainings where that is more). Where it does not pay for
     them, narrow copies are trained instead, which only say what to try first; where these are too dear as well, as many
     rehearsals are made as it pays for. `executor` trains side by side. What cannot be trained is listed with the
-    reason. Settings of interventions are not tuned.
+    reason. Settings of interventions are not tuned. Thresholds by group (`GroupThreshold`) are fitted to the training
+    points.
 
     Args:
         model: Network to train; a copy is trained, it stays as it is.
         train: Points to train on, with their groups.
         held_out: Points that judge the model and are never trained on.
         recipe: Training settings: optimiser, learning rate, length, batches, loss.
-        interventions: What to try, by name; None: the menu, one setting of each kind that needs no held-out groups.
+        interventions: What to try, by name; None: the menu, one setting of each kind that needs no points of its own.
         question: What a positive decision means to a person; its curve ranks. None: the question that the data carry.
         budget: CPU seconds to spend; None: a minute, or 0.6 of all trainings where that is more.
         method: How each training is forecast, `Rehearsal` or `Twin`; None: what the budget pays for.
@@ -91,7 +93,7 @@ def advise(
         checked_method(method)
     question = question if question is not None else held_out.question
     curve = curve or ("loss" if question is None else str(question.asked))
-    arms = _arms(interventions, recipe.total_steps(len(train)))
+    arms = _arms(interventions, recipe.total_steps(len(train)), curve)
     known = recipe if recipe.order is not None else replace(recipe, order=0)
     clock = time.process_time if executor is None else time.perf_counter
     task = forecast_task(model, train, held_out, known, watch, clock=clock)
@@ -117,13 +119,13 @@ def advise(
     return Advice(advice_card(runs, curve), runs, tried, unranked, text, not chosen.narrow, changes, criterion, curve)
 
 
-def _arms(interventions: Any, steps: int) -> dict[str, tuple[Intervention, ...]]:
+def _arms(interventions: Any, steps: int, curve: str) -> dict[str, tuple[Intervention, ...]]:
     if interventions is not None and not isinstance(interventions, Mapping):
         raise TypeError(
             '`interventions` should give them by name, as {"balanced": Balanced()}. Found '
             f"{type(interventions).__name__}."
         )
-    given = menu(steps) if interventions is None else dict(interventions)
+    given = menu(steps, curve) if interventions is None else dict(interventions)
     if PLAIN in given:
         raise ValueError(f"{PLAIN!r} is the training without interventions: give the intervention another name.")
     if not given:
@@ -170,9 +172,15 @@ def _by_rehearsals(
     task: ForecastTask, recipes: Mapping[str, Recipe], most: int | None, unranked: dict[str, str], means: Means
 ) -> dict[str, Trajectory]:
     tasks: dict[str, ForecastTask] = {}
+    # A threshold is one number for each group: training points can fit it, and those that judge it must not.
+    fitted = {
+        name: task.train
+        for name, recipe in recipes.items()
+        if any(isinstance(one, GroupThreshold) for one in recipe.interventions)
+    }
     for name, recipe in recipes.items():
         arm = task.with_recipe(recipe)
-        refused = Rehearsal(1).refusal(arm)
+        refused = training_refusal(arm, fitted.get(name))
         if name == PLAIN and refused is not None:
             raise ValueError(refused)
         if refused is not None:
@@ -183,7 +191,7 @@ def _by_rehearsals(
             tasks[name] = arm
     runs: dict[str, Trajectory] = {}
     with Progress(len(tasks), lambda done: f"{done} of {len(tasks)} trainings") as tell:
-        for name, run in rehearse_arms(tasks, 0, means):
+        for name, run in rehearse_arms(tasks, 0, means, fitted):
             if isinstance(run, Exception):
                 if name == PLAIN:
                     raise run
@@ -203,8 +211,8 @@ def _by_twins(
     if (refused := twin.refusal(task)) is not None:
         raise ValueError(refused)
     with Progress(len(recipes), lambda done: f"{done} of {len(recipes)} forecasts") as tell:
-        made = forecasts_by_twins(task.in_one_array, recipes, twin, tell if progress else lambda done: None)  # noqa: ARG005
-    if PLAIN in made.refused:
-        raise made.refused[PLAIN]
-    unranked.update({name: str(error) for name, error in made.refused.items()})
-    return dict(made.runs)
+        runs, refusals = forecasts_by_twins(task.in_one_array, recipes, twin, tell if progress else lambda done: None)  # noqa: ARG005
+    if PLAIN in refusals:
+        raise refusals[PLAIN]
+    unranked.update({name: str(error) for name, error in refusals.items()})
+    return runs

@@ -1,8 +1,8 @@
 """Paired changes: how much better the delivered model serves its worst group with each intervention than without.
 
-All trainings answer the same held-out points, so their differences are paired. The points of every group are drawn
-again, the same for all trainings, and a difference is clear if it exceeds the 95 % quantile of the largest of all
-standardised differences: one error rate for all interventions that were tried.
+All trainings answer the same held-out points, so their differences are paired. The means of every group are drawn again
+from a normal distribution with their covariance over trainings, and a difference is clear if it exceeds the 95 %
+quantile of the largest of all standardised differences: one error rate for all interventions that were tried.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tiltmeter.leaders.points import kept_points
 from tiltmeter.names import better_of
 from tiltmeter.record.trajectory import Trajectory
 
-#: How often points are drawn again, and how often a clear difference may be named among interventions that do nothing.
+#: How often means are drawn again, and how often a clear difference may be named among interventions that do nothing.
 DRAWS, LEVEL = 2000, 0.05
 
 
@@ -77,12 +77,13 @@ def paired_changes(runs: Mapping[str, Trajectory], baseline: str, curve: str) ->
     for code in range(groups):
         members = table[codes == code]
         if len(members):
-            counts = rng.multinomial(len(members), np.full(len(members), 1.0 / len(members)), size=DRAWS)
             means.append(members.mean(0))
-            drawn.append(counts @ members / len(members))
+            covariance = np.cov(members, rowvar=False, bias=True).reshape(len(names), -1) / len(members)
+            drawn.append(rng.multivariate_normal(means[-1], covariance, size=DRAWS, method="eigh"))
     worst, again = np.max(means, axis=0), np.max(drawn, axis=0)
     change, redrawn = worst - worst[place], again - again[:, [place]]
     spread = redrawn.std(0)
+    spread[spread < 1e-6 * again.std(0).max()] = 0.0  # an intervention that changes nothing differs by rounding only
     others = [number for number in range(len(names)) if number != place and spread[number] > 0]
     if not others:
         return {name: PairedChange(float(change[number]), 0.0, 0.0) for number, name in enumerate(names)}

@@ -74,7 +74,7 @@ EXAMPLES = {
     "compare": "tiltmeter compare runs/forecast runs/mine",
     "scorecard": "tiltmeter scorecard runs/plain runs/balanced --save plane.svg",
     "report": "tiltmeter report runs/forecast runs/mine --out mine.html",
-    "export": "tiltmeter export runs/mine --csv mine.csv",
+    "export": "tiltmeter export runs/mine mine.csv",
     "gate": "tiltmeter gate runs/mine --curve tpr --gap 0.05",
     "init": "tiltmeter init people.csv --label income --group sex",
     "doctor": "tiltmeter doctor",

@@ -40,7 +40,7 @@ def discover(
     judge
         The share of the points that is set aside to judge what the others find.
     most
-        Rules that each of the two searches may find.
+        Most rules that are judged, by the loss at the end and again by the course of training.
     depth
         Conditions that a rule may have.
     seed

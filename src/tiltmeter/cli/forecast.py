@@ -6,7 +6,7 @@ import json as json_text
 import sys
 import warnings
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +20,7 @@ from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory
 
 #: The words and the settings that belong to each.
-METHODS: dict[str, tuple[type[Any], tuple[str, ...]]] = {
-    "rehearsal": (Rehearsal, ("copies",)),
-    "twin": (Twin, ("share", "count")),
-    "linear": (Linear, ("copies",)),
-    "kernel": (Kernel, ("sample",)),
-}
+METHODS: dict[str, type[Any]] = {"rehearsal": Rehearsal, "twin": Twin, "linear": Linear, "kernel": Kernel}
 CRITERIA = ("worst", "worst-area", "gap", "gap-area")
 
 
@@ -42,15 +37,19 @@ def method_of(word: str | None, table: Mapping[str, Any]) -> Any:
     if word is None and not given:
         return None
     if word is None:
-        word = next((name for name, (_, keys) in METHODS.items() if set(given) <= set(keys)), None)
+        word = next((name for name in METHODS if set(given) <= set(_settings(name))), None)
     if word is None or word not in METHODS:
         what = f"no {word!r}" if word is not None else f"none has {' and '.join(given)} together"
         raise KeyError(f"--method: {what}. There are: {', '.join(METHODS)}.")
-    kind, keys = METHODS[word]
-    strange = [key for key in given if key not in keys]
+    strange = [key for key in given if key not in _settings(word)]
     if strange:
-        raise ValueError(f"[forecast] {strange[0]} does not belong to {word!r}, which has {' and '.join(keys)}.")
-    return kind(**given)
+        known = ", ".join(_settings(word))
+        raise ValueError(f"[forecast] {strange[0]} does not belong to {word!r}, which has {known}.")
+    return METHODS[word](**given)
+
+
+def _settings(method: str) -> list[str]:
+    return [field.name for field in fields(METHODS[method])]
 
 
 def forecast(

@@ -25,6 +25,7 @@ from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.starts import Overlaps, Random
 from tiltmeter.problem.students import Linear, Softmax, Student
 from tiltmeter.problem.teacher_mixture import teacher_mixture
+from tiltmeter.problem.times import DEFAULT_TIMES
 from tiltmeter.schedules import schedule_from_table
 from tiltmeter.threads import check_fits
 
@@ -164,7 +165,7 @@ class SGDOptions:
     """How the student is trained."""
 
     lr: float | None = None
-    "Learning rate of the theory (PyTorch's times d)."
+    "Learning rate; PyTorch's is this divided by d."
     batch: int | None = None
     "Points per step."
     momentum: float | None = None
@@ -286,8 +287,8 @@ def build_times(given: Mapping[str, Any], named: Case | None = None) -> np.ndarr
     known = _only(given, "until", "since", "evaluations", "at")
     if "at" in known:
         return np.asarray(known["at"], dtype=float)
-    if not known and named is not None:
-        return named.times
+    if not known:
+        return DEFAULT_TIMES if named is None else named.times
     since, until, evaluations = known.get("since", 0.01), known.get("until", 200.0), known.get("evaluations", 400)
     if not 0 < since < until:
         raise ValueError(f"`since` should be positive and below `until`. Found since = {since}, until = {until}.")

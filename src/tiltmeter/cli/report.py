@@ -18,7 +18,7 @@ from tiltmeter.report.runs import page as write
 def report(
     *runs: Path,
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("tiltmeter-report.html"),
-    title: str = "Bias during training",
+    title: str | None = None,
     columns: PredictionColumns = PredictionColumns(),
     kind: Literal["benefit", "burden"] | None = None,
     decided: str | None = None,
@@ -35,7 +35,7 @@ def report(
     out
         Where to write the page.
     title
-        The heading of the page.
+        The heading of the page. Default: "Bias during training", or "Bias of the model" for one evaluation.
     kind
         What the positive decision does to a person: a benefit (whom does it miss?) or a burden (whom does it meet
         wrongly?). Default: the question of the data, else the largest clear difference.
@@ -58,7 +58,7 @@ def report(
     if json:
         print(machine.dumps({"page": str(written.resolve()), **numbers}, indent=2, allow_nan=False))
         return
-    first = f"{numbers.get('headline') or ''} {numbers.get('before') or ''}".strip()
+    first = " ".join(filter(None, (numbers.get(part) for part in ("headline", "before", "alone"))))
     for words in (first, numbers.get("licence")):
         if words:
             print(words)

@@ -192,6 +192,9 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "loss": str,
         "clip": Positive,
         "interventions": tuple[Mapping[str, Any], ...],
+        "accumulate": Count,
+        "autocast": str,
+        "compile": bool | str,
         "validation": float,
         "seed": Seed,
         "checkpoint": Count,
@@ -202,9 +205,11 @@ TRAINING_FILE: dict[str, dict[str, Any]] = {
         "method": str,
         "budget": Positive,
         "copies": Count,
+        "vary": Literal["order", "weights"],
         "share": float,
         "count": Count,
         "sample": Count,
+        "seed": Seed,
     },
 }
 

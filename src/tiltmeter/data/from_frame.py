@@ -106,7 +106,14 @@ def label_sentence(labels: Sequence[str], positive: str | None) -> str:
 
     >>> label_sentence(["denied", "approved"], "approved")
     'Labels: denied = 0, approved = 1 (the positive label).'
+
+    Labels that are their own numbers need no sentence.
+
+    >>> label_sentence(["0", "1"], None)
+    ''
     """
+    if [str(word) for word in labels] == [str(code) for code in range(len(labels))]:
+        return ""
     coded = ", ".join(f"{word} = {code}" for code, word in enumerate(labels))
     if len(labels) != 2:
         return f"Labels: {coded}."

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -150,7 +150,7 @@ def discover(
         source=run.origin.source,
         promise=_promise(run),
         left_out=offered.left_out if described is None else described.left_out,
-        notes=_notes(curves, len(proposals) - len(tried)),
+        notes=_notes(curves, len(proposals) - len(tried), _labelled(ordered, curves, columns)),
         layers=layers,
         curves=curves,
         judges=judges,
@@ -322,8 +322,16 @@ def _promise(run: Trajectory) -> str:
     return str(promise["sentence"]) if run.origin.source == "forecast" and isinstance(promise, Mapping) else ""
 
 
-def _notes(curves: LearningCurves, untried: int) -> tuple[str, ...]:
-    notes = []
+def _labelled(groups: Sequence[DiscoveredGroup], curves: LearningCurves, columns: Columns) -> list[str]:
+    """The rules that hold for the points of a group that the run has already."""
+    codes = curves.kept.codes
+    members = [codes == code for code in np.unique(codes)]
+    rules = [(group.rule.name, group.rule.holds(columns)) for group in groups if group.clear]
+    return [name for name, holds in rules if any(np.array_equal(holds, one) for one in members)]
+
+
+def _notes(curves: LearningCurves, untried: int, labelled: Sequence[str]) -> tuple[str, ...]:
+    notes = [f"{name} is a group of this run already" for name in labelled]
     if curves.excess is None:
         notes.append("The entropy of predictions is not known, so groups learned later are searched by the loss itself")
     if untried:

@@ -235,7 +235,7 @@ class Discovery(NotebookText):
             high, low = told_apart(group.loss, group.loss_of_others)
             sentences.append(
                 f"{subject_of(group)} {be} worse off at the end: its loss {be} {high}, that of {group.against} {low}."
-                f"{and_more(len(worse) - 1, forecast)}"
+                f"{and_more(len(worse) - 1, 'worse off at the end', forecast)}"
             )
         if later:
             group, be = later[0], "will be" if forecast else "is"
@@ -245,7 +245,7 @@ class Discovery(NotebookText):
                 end = f"by the end it {'will have' if forecast else 'has'} clearly caught up"
             sentences.append(
                 f"{subject_of(group)} {be} learned later: its loss {be} clearly higher {when}; {end}."
-                f"{and_more(len(later) - 1, forecast)}"
+                f"{and_more(len(later) - 1, 'learned later', forecast)}"
             )
         return " ".join(sentences)
 

@@ -140,10 +140,16 @@ def subject_of(group: DiscoveredGroup) -> str:
     return capital(f"the group {group.name}, {percent(group.share)} of the points,")
 
 
-def and_more(count: int, forecast: bool) -> str:
+def and_more(count: int, what: str, forecast: bool) -> str:
+    """How many more groups are like the one that is named; nothing for none.
+
+    >>> and_more(1, "worse off at the end", forecast=False), and_more(2, "learned later", forecast=True)
+    (' One more group is worse off at the end.', ' 2 more groups will be learned later.')
+    """
     if not count:
         return ""
-    return f" So will {count} more be." if forecast else f" So {'is' if count == 1 else 'are'} {count} more."
+    verb = "will be" if forecast else "is" if count == 1 else "are"
+    return f" {'One more group' if count == 1 else f'{count} more groups'} {verb} {what}."
 
 
 def clear_when(group: DiscoveredGroup, clock: str) -> str:

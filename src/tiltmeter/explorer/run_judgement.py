@@ -161,11 +161,12 @@ def _told(run: Trajectory, curve: str, running: bool) -> dict[str, Any]:
         ahead = {one.leader[-1] for one in pairs if len(one.times)} if len(pairs) == 1 else set()
         leader = next(iter(ahead), NOBODY)
         changes = live_told(pairs, run, planned)["crossings"]
-        last = max((one["time"] for one in changes), default=None)
+        last = max(([one["low"], one["high"]] for one in changes), default=None)
     else:
         run, curve = _followed(run, curve)
         judged = leaders(run, curve)
-        leader, last = judged.last, judged.changes[-1].time if judged.changes else None
+        leader = judged.last
+        last = [judged.changes[-1].low, judged.changes[-1].high] if judged.changes else None
     return {"leader": group_name(leader) if leader != NOBODY else "not clear", "crossing": last}
 
 
@@ -198,10 +199,10 @@ def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
 def answer_first(trajectory: Trajectory, judged: Leaders) -> str:
     """The headline of the run, as everywhere, and below it who leads in the curve that is drawn."""
     try:
-        first = leaders(trajectory).headline.line
+        whole = leaders(trajectory)
     except ValueError:  # a run with none of the usual curves
         return str(judged)
-    return str(judged) if first == judged.headline.line else f"{first}\nIn {term(judged.curve)}: {judged}"
+    return str(whole) if whole.curve == judged.curve else f"{whole.headline.line}\nIn {term(judged.curve)}: {judged}"
 
 
 def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.record import Trajectory
 from tiltmeter.record.directory.atomic_files import write_atomically, written_aside
 from tiltmeter.shown_text import visible
@@ -31,7 +29,6 @@ def plain_table(run: Trajectory) -> pd.DataFrame:
 
     If the labels of one dimension have different types, they are converted to text.
     """
-    checked_kind("run", run, Trajectory, A_RUN)
     table = run.to_dataframe()
     for name in table.columns:
         if table[name].dtype == object:
@@ -41,37 +38,9 @@ def plain_table(run: Trajectory) -> pd.DataFrame:
     return table
 
 
-def target(path: str | os.PathLike[str], suffix: str) -> Path:
-    """The file to write, after checking its name and its directory."""
-    place = Path(path)
-    if place.suffix.lower() != suffix:
-        raise ValueError(f"`path` should end in {suffix}. Found {place.name!r}.")
-    if not place.parent.is_dir():
-        raise FileNotFoundError(f"`path` should lie in an existing directory. Found none at {place.parent}.")
-    return place
-
-
-def to_csv(run: Trajectory, path: str | os.PathLike[str]) -> Path:
-    """Write every value of a run as one row: curve, time, the labels of its dimensions, value.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> from tiltmeter import predict
-    >>> from tiltmeter.problem import cases
-    >>> run = predict(*cases.centred_crossing(), curves=("loss",))
-    >>> with TemporaryDirectory() as folder:
-    ...     print(to_csv(run, f"{folder}/run.csv").read_text().splitlines()[0])
-    curve,time,group,value
-
-    Numbers are written with full precision. A label that a spreadsheet would take for a formula gets an apostrophe in
-    front. The origin of the run is not in the file: keep the run directory.
-
-    Args:
-        run: Run whose curves are written.
-        path: File to write.
-    """
-    place = target(path, ".csv")
+def to_csv(run: Trajectory, place: Path) -> None:
+    """Every value as one row, with full precision."""
     write_atomically(place, csv_text(plain_table(run)).encode())
-    return place
 
 
 def csv_text(table: pd.DataFrame) -> str:
@@ -103,28 +72,19 @@ def no_formula(label: Any) -> Any:
     return text
 
 
-def to_parquet(run: Trajectory, path: str | os.PathLike[str]) -> Path:
-    """Write every value of a run as one row of a Parquet file.
-
-    The file's metadata contains the clock and the origin as JSON, under the key `tiltmeter`.
-
-    Args:
-        run: Run whose curves are written.
-        path: File to write.
-    """
-    place = target(path, ".parquet")
+def to_parquet(run: Trajectory, place: Path) -> None:
+    """The same rows, with clock and origin in the metadata of the file."""
     table = plain_table(run)
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError:
-        raise ImportError("`to_parquet` needs pyarrow: pip install 'tiltmeter[export]'.") from None
+        raise ImportError("Parquet needs pyarrow: pip install 'tiltmeter[export]'.") from None
     columns = pa.Table.from_pandas(table, preserve_index=False)
     about = json.dumps({"clock": run.clock, "origin": run.origin.to_json()})
     columns = columns.replace_schema_metadata({**(columns.schema.metadata or {}), b"tiltmeter": about.encode()})
     with written_aside(place) as aside:
         pq.write_table(columns, aside)
-    return place
 
 
 #: Signs that LaTeX obeys.
@@ -140,27 +100,15 @@ _SIGNS = {
 }
 
 
-def to_latex(run: Trajectory, path: str | os.PathLike[str], curves: Sequence[str] = ()) -> Path:
-    r"""Write the values at the last evaluation, one row for each group, with the standard error in brackets where
-    known.
+def to_latex(run: Trajectory, place: Path) -> None:
+    r"""The values at the last evaluation, one row for each group, with the standard error in brackets where known.
 
     >>> print(latex_text("50 % of <a_b>"))
     50 \% of \textless{}a\_b\textgreater{}
 
-    The table needs only `\usepackage{booktabs}`. Seeds are averaged; the bracket is then the standard error over seeds.
-
-    Args:
-        run: Run whose curves are written.
-        path: File to write.
-        curves: Curves that become columns; empty: all of them with groups.
+    Seeds are averaged; the bracket is then the standard error over seeds.
     """
-    place = target(path, ".tex")
-    checked_kind("run", run, Trajectory, A_RUN)
-    names = list(curves) or [n for n in run if _fits(run, n) and not n.endswith("_se")]
-    for name in names:
-        if not _fits(run, name):
-            dims = ", ".join(map(str, run[name].dims))
-            raise ValueError(f"A table has one number per group. Found {name!r} with {dims}.")
+    names = [name for name in run if _fits(run, name) and not name.endswith("_se")]
     if not names:
         raise ValueError("A table needs a curve of groups with at least one evaluation. Found none.")
     groups = run[names[0]].coords["group"].values.tolist()
@@ -172,7 +120,6 @@ def to_latex(run: Trajectory, path: str | os.PathLike[str], curves: Sequence[str
         lines.append(" & ".join([latex_text(str(plain_label(group))), *cells]) + r" \\")
     lines += [r"\bottomrule", r"\end{tabular}", ""]
     write_atomically(place, "\n".join(lines).encode())
-    return place
 
 
 def latex_text(text: str) -> str:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -83,25 +81,18 @@ def plain_name(name: str) -> str:
     return re.sub(r"[^\w\-. /]", "_", name, flags=re.ASCII)[:250]
 
 
-def to_tensorboard(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
-    """Write one TensorBoard run per group (and seed, or any other dimension), with one scalar per curve.
+def to_tensorboard(run: Trajectory, place: Path) -> None:
+    """One TensorBoard run per group (and seed, or any other dimension), with one scalar per curve.
 
-    TensorBoard draws equal names of several runs on one chart, so `loss` shows all groups together. Missing values are
-    left out. TensorBoard counts whole steps; a run with fractional times raises an error.
-
-    Args:
-        run: Run whose curves are written.
-        folder: Folder to write.
+    TensorBoard draws equal names of several runs on one chart. Missing values are left out.
     """
-    checked_kind("run", run, Trajectory, A_RUN)
-    place = Path(folder)
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise FileExistsError(f"{place} already exists and is never overwritten. Choose a new name.")
     check_whole_steps(run, "TensorBoard")
     try:
         from tensorboard.summary import Writer
     except ImportError:
-        raise ImportError("`to_tensorboard` needs tensorboard: pip install 'tiltmeter[export]'.") from None
+        raise ImportError("TensorBoard events need tensorboard: pip install 'tiltmeter[export]'.") from None
     writers: dict[tuple[str, ...], Writer] = {}
     taken: set[str] = set()
     try:
@@ -116,7 +107,6 @@ def to_tensorboard(run: Trajectory, folder: str | os.PathLike[str]) -> Path:
     finally:
         for writer in writers.values():
             writer.close()
-    return place
 
 
 def _folder_name(word: str) -> str:
@@ -125,129 +115,70 @@ def _folder_name(word: str) -> str:
     return safe or "_"
 
 
-@dataclass(frozen=True)
-class Tracker:
-    """Where numbers go: `log` takes all values of a step by name. `safe` turns names into those that the program takes.
-
-    >>> seen = []
-    >>> Tracker("a list", lambda values, step: seen.append((step, dict(values)))).log({"loss/a": 0.5}, 3)
-    >>> seen
-    [(3, {'loss/a': 0.5})]
-
-    Make one with `mlflow_tracker`, `wandb_tracker`, `trackio_tracker`, `aim_tracker` or `tensorboard_tracker`, or of a
-    function of your own.
-
-    Args:
-        name: Name of the program, for messages.
-        log: Takes all values of a step by name, and the step.
-        safe: Turns a name into one that the program takes.
-    """
-
-    name: str
-    log: Callable[[Mapping[str, float], int], Any]
-    safe: Callable[[str], str] = str
+#: Takes all values of a step by name, and the step.
+Log = Callable[[Mapping[str, float], int], Any]
 
 
-def track(run: Trajectory, tracker: Tracker, *, after: int | None = None) -> int | None:
-    """Send every value of a run, step by step, and return the last step sent (None: nothing was new).
+def track(run: Trajectory, to: Any, *, after: int | None = None) -> int | None:
+    """Send every value of a run to an experiment tracker, step by step; return the last step sent (None: none).
 
     >>> from tiltmeter import predict, teacher_mixture, SGD
-
-    >>> from tiltmeter.record import every
     >>> steps = predict(teacher_mixture(rho=0.8), SGD(lr=0.1), [1.0, 2.0], curves=("loss",)).on_clock("step", d=100)
-    >>> track(steps, Tracker("the screen", lambda values, step: print(step, sorted(values))))
+    >>> track(steps, lambda values, step: print(step, sorted(values)))
     100 ['loss/+', 'loss/-']
     200 ['loss/+', 'loss/-']
     200
 
-    A training can send what is new now and then: `sent = track(probe.trajectory(), tracker, after=sent)`. Trackers keep
-    numbers, not their origin or the records of points: keep the run directory. Missing values are left out.
+    A training can send what is new now and then: `sent = track(probe.trajectory(), to, after=sent)`. Trackers keep
+    numbers, not their origin or the records of points: keep the run directory. Missing values are left out. Signs in
+    names that MLflow or TensorBoard refuse become `_`.
 
     Args:
         run: Run whose values are sent.
-        tracker: Where they are sent.
+        to: What `wandb.init` or `trackio.init` returns, an `aim.Run`, a `SummaryWriter`, a pair `(MlflowClient(),
+            run_id)`, or a function of the values by name and the step.
         after: Leaves out the steps up to this one; None: sends all.
     """
     checked_kind("run", run, Trajectory, A_RUN)
-    if not isinstance(tracker, Tracker):
-        raise TypeError(f"`tracker` should be a Tracker, as export.wandb_tracker(run). Found {type(tracker).__name__}.")
-    check_whole_steps(run, tracker.name)
+    name, log, safe = _tracker(to)
+    check_whole_steps(run, name)
     last = None
-    for step, values in scalars(run, tracker.safe):
+    for step, values in scalars(run, safe):
         if after is None or step > after:
-            tracker.log(values, step)
+            log(values, step)
             last = step
     return last
 
 
-def wandb_tracker(run: Any) -> Tracker:
-    """Weights & Biases: `run` is what `wandb.init(mode="offline")` returns, online or not.
+def _tracker(to: Any) -> tuple[str, Log, Callable[[str], str]]:
+    """The name of a tracker, how it takes the values of a step, and how names become those that it takes."""
+    if isinstance(to, tuple) and len(to) == 2 and _has(to[0], "log_metric"):
+        client, run_id = to
+        return "MLflow", _each(lambda name, value, step: client.log_metric(run_id, name, value, step=step)), plain_name
+    if _has(to, "track"):
+        return "Aim", _each(lambda name, value, step: to.track(value, name=name, step=step)), str
+    if _has(to, "add_scalar"):
+        return "TensorBoard", _each(to.add_scalar), plain_name
+    if _has(to, "log"):
+        program = type(to).__module__.partition(".")[0]
+        return program, lambda values, step: to.log(dict(values), step=step), str
+    if callable(to) and not isinstance(to, type):
+        return "A tracker", to, str
+    raise TypeError(
+        "`to` should be what wandb.init or trackio.init returns, an aim.Run, a SummaryWriter, (MlflowClient(), run_id) "
+        f"or a function of values and step. Found {type(to).__name__}."
+    )
 
-    Args:
-        run: What `wandb.init(mode="offline")` returns, online or not.
-    """
-    _check(run, "log", "what `wandb.init` returns")
-    return Tracker("Weights & Biases", lambda values, step: run.log(dict(values), step=step))
+
+def _has(target: Any, method: str) -> bool:
+    return callable(getattr(target, method, None))
 
 
-def trackio_tracker(run: Any) -> Tracker:
-    """Trackio: `run` is what `trackio.init` returns.
-
-    Args:
-        run: What `trackio.init` returns.
-    """
-    _check(run, "log", "what `trackio.init` returns")
-    return Tracker("Trackio", lambda values, step: run.log(dict(values), step=step))
-
-
-def mlflow_tracker(client: Any, run_id: str) -> Tracker:
-    """MLflow: an `MlflowClient` and the id of a run (`run.info.run_id`). Signs that it refuses become `_`.
-
-    Args:
-        client: An `MlflowClient`.
-        run_id: Id of a run of it, `run.info.run_id`.
-    """
-    _check(client, "log_metric", "an `MlflowClient`")
+def _each(send: Callable[[str, float, int], Any]) -> Log:
+    """Send the values of a step one after another."""
 
     def log(values: Mapping[str, float], step: int) -> None:
         for name, value in values.items():
-            client.log_metric(run_id, name, value, step=step)
+            send(name, value, step)
 
-    return Tracker("MLflow", log, plain_name)
-
-
-def aim_tracker(run: Any) -> Tracker:
-    """Aim: `run` is an `aim.Run`.
-
-    Args:
-        run: An `aim.Run`.
-    """
-    _check(run, "track", "an `aim.Run`")
-
-    def log(values: Mapping[str, float], step: int) -> None:
-        for name, value in values.items():
-            run.track(value, name=name, step=step)
-
-    return Tracker("Aim", log)
-
-
-def tensorboard_tracker(writer: Any) -> Tracker:
-    """TensorBoard: a writer with `add_scalar`, of torch, tensorboardX or tensorboard itself.
-
-    Every line has its own chart; `to_tensorboard` puts the groups of a curve on one.
-
-    Args:
-        writer: Has a method `add_scalar`: of torch, tensorboardX or tensorboard itself.
-    """
-    _check(writer, "add_scalar", "a SummaryWriter")
-
-    def log(values: Mapping[str, float], step: int) -> None:
-        for name, value in values.items():
-            writer.add_scalar(name, value, step)
-
-    return Tracker("TensorBoard", log, plain_name)
-
-
-def _check(target: Any, method: str, what: str) -> None:
-    if not callable(getattr(target, method, None)):
-        raise TypeError(f"A tracker needs {what}. Found {type(target).__name__}, which has no `{method}`.")
+    return log

@@ -117,7 +117,7 @@ def split_sentence(split: BaseRateSplit) -> str:
     >>> parts = Estimate(0.064, 0.053, 0.075), Estimate(0.071, 0.06, 0.08), Estimate(-0.007, -0.016, 0.001)
     >>> print(split_sentence(BaseRateSplit("error", ("men", "women"), *parts, 0.05)))
     The error of men is higher than that of women by 6.4 points: 7.1 from base rates (6.0 to 8.0), −0.7 from
-    decisions within labels (−1.6 to 0.1, so none is shown).
+    cases with the same label (−1.6 to 0.1, not clear).
     """
     first, other = split.pair if split.gap.value >= 0 else split.pair[::-1]
     sign = 1.0 if split.gap.value >= 0 else -1.0
@@ -126,16 +126,15 @@ def split_sentence(split: BaseRateSplit) -> str:
 
     def told(one: Any) -> str:
         limits = f"{number(one.low)} to {number(one.high)}" if one.known else "limits not known"
-        return f"{limits}{'' if one.shown or not one.known else ', so none is shown'}"
+        return f"{limits}{'' if one.shown or not one.known else ', not clear'}"
 
     def number(value: float) -> str:
         return f"{value:.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
-    what = "decisions" if split.curve == "error" else "losses"
     return (
         f"The {split.curve} of {group_name(first)} is higher than that of {group_name(other)} by "
         f"{number(gap.value)}{word}: {number(base.value)} from base rates ({told(base)}), "
-        f"{number(within.value)} from {what} within labels ({told(within)})."
+        f"{number(within.value)} from cases with the same label ({told(within)})."
     )
 
 

@@ -11,10 +11,12 @@ from torch import Tensor, nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.rehearsal import Means, forecast_by_rehearsals
 from tiltmeter.forecast.task import ForecastTask, modules_of
-from tiltmeter.forecast.twin.side_by_side import stackable
+from tiltmeter.interventions.group_intervention import GroupIntervention
+from tiltmeter.interventions.kinds import PointIntervention, TermIntervention
 from tiltmeter.modules.forward import answer, flat_scores, like_weights
 from tiltmeter.modules.untouched import untouched
 from tiltmeter.recipe.lowered import lowered_recipe
+from tiltmeter.recipe.recipe import Recipe
 
 #: Points that go through the backbone together.
 CHUNK = 256
@@ -48,7 +50,7 @@ def head_refusal(task: ForecastTask) -> str | None:
         return f"The features of a head are computed plainly. Found {task.recipe.run_as}: Rehearsal takes it."
     if next(modules_of(task.model, *OTHERWISE), None) is not None:
         return "`model` should do the same in training as in evaluation. Found dropout or batch normalisation."
-    if task.recipe.interventions and not stackable(lowered_recipe(task.recipe, task.train)):
+    if task.recipe.interventions and not _only_weighs(lowered_recipe(task.recipe, task.train)):
         name = type(task.recipe.interventions[0]).__name__
         return f"The features of a head are not the points that {name} changes: Rehearsal takes it."
     few = task.train.take(range(min(8, len(task.train))))
@@ -65,6 +67,15 @@ def head_refusal(task: ForecastTask) -> str | None:
         alone = flat_scores(head(inputs[0]), len(few), None)
         last = alone.shape == scores.shape and torch.equal(alone, scores)
     return None if last else "The layer that learns should give the scores. Found that something follows it."
+
+
+def _only_weighs(recipe: Recipe) -> bool:
+    """Whether all interventions act by weights of groups or points, which the features of points do not change."""
+    return all(
+        (isinstance(law, PointIntervention) and not isinstance(law, TermIntervention))
+        or (isinstance(law, GroupIntervention) and not law.sees_gram and law.by == "weights")
+        for law in recipe.interventions
+    )
 
 
 def head_task(task: ForecastTask) -> ForecastTask:

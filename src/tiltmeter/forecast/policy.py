@@ -16,11 +16,15 @@ from tiltmeter.shown_text import NotebookText
 #: To cut and time a narrow copy takes a second or more: with fewer seconds left, and for trainings that take less than
 #: ten times as long, none is tried.
 WORTH_CUTTING = 3.0
+#: The least budget in seconds: to time a training and to evaluate a network takes up to a second, whatever it is.
+LEAST = 2.0
 #: The default budget: so many seconds, or this share of the training where that is more.
 SECONDS, SHARE = 60.0, 0.6
 #: No more copies than this are rehearsed by themselves.
 MOST = 5
-#: Networks of more hidden dimensions than this, none wider than that, keep half of their units in a narrow copy.
+#: Networks of more hidden dimensions than this, none wider than that, keep half of their units in a narrow copy; so do
+#: those with batch normalisation, whose statistics differ most between few units. On six tasks of development the gap
+#: of a copy correlated with that of the training by 0.94 (median) with an eighth, 0.98 with a quarter, 0.99 with half.
 DEEP, NARROW = 2, 256
 
 
@@ -100,6 +104,11 @@ def default_budget(task: ForecastTask) -> float:
 def checked_budget(budget: Any) -> float:
     if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not budget > 0:
         raise ValueError(f"`budget` should be a positive number of seconds. Found budget = {budget!r}.")
+    if budget < LEAST:
+        raise ValueError(
+            f"`budget` should be at least {LEAST:g} seconds: to time a training takes up to one. "
+            f"Found budget = {budget!r}."
+        )
     return float(budget)
 
 
@@ -118,11 +127,12 @@ def choice_of(task: ForecastTask, method: Any, why: str = "", spent: float = 0.0
 
 def twin_for(task: ForecastTask) -> Twin | None:
     """One narrow copy of the share that suits this network; None where it cannot be cut."""
+    dense_norm = task.has_batch_normalisation and not any(modules_of(task.model, nn.modules.conv._ConvNd))
     kinds = (nn.modules.conv._ConvNd, nn.MultiheadAttention, nn.RNNBase)
-    share = 1 / 4 if next(modules_of(task.model, *kinds), None) is not None else 1 / 8
+    share = 1 / 4 if dense_norm or any(modules_of(task.model, *kinds)) else 1 / 8
     if Twin(share).refusal(task) is not None:
         return None
     sizes = [count for _, count in task.cut.by_chance(share).cut.values()]
-    if share == 1 / 8 and len(sizes) > DEEP and max(sizes) <= NARROW:
+    if max(sizes) <= NARROW and (dense_norm or (share == 1 / 8 and len(sizes) > DEEP)):
         share = 1 / 2
     return Twin(share)

@@ -61,6 +61,7 @@ class Copy(NamedTuple):
     seed: int
     to: Path | None
     keep_weights: bool
+    validation: GroupedData | None = None
 
 
 class Rehearsed(NamedTuple):
@@ -104,18 +105,19 @@ def rehearse(task: ForecastTask, seeds: Sequence[int], vary_weights: bool, means
 
 
 def rehearse_arms(
-    tasks: Mapping[str, ForecastTask], seed: int, means: Means
+    tasks: Mapping[str, ForecastTask], seed: int, means: Means, validation: Mapping[str, GroupedData]
 ) -> Iterator[tuple[str, Trajectory | Exception]]:
     """One training for each of several settings, with the same seed, or why it cannot be trained.
 
-    An interrupt ends with those that are finished.
+    `validation` are the points that the models of some settings are fitted to after training. An interrupt ends with
+    those that are finished.
     """
     copies = (
         Copy(
             *(task.fresh_model(), task.train, task.held_out, task.fresh_recipe(), task.watch, seed),
-            *(None if means.to is None else means.to / COPIES / str(number), means.keep_weights),
+            *(None if means.to is None else means.to / COPIES / str(number), means.keep_weights, validation.get(name)),
         )
-        for number, task in enumerate(tasks.values())
+        for number, (name, task) in enumerate(tasks.items())
     )
     try:
         yield from zip(tasks, in_turn(train_arm, copies, means.executor), strict=True)
@@ -134,7 +136,15 @@ def train_arm(copy: Copy) -> Trajectory | Exception:
 def train_copy(copy: Copy) -> Trajectory:
     """Train one copy, or take up what an earlier call has left of it."""
     if copy.to is None:
-        return train_model(copy.model, copy.train, copy.held_out, copy.recipe, watch=copy.watch, seed=copy.seed)
+        return train_model(
+            copy.model,
+            copy.train,
+            copy.held_out,
+            copy.recipe,
+            watch=copy.watch,
+            seed=copy.seed,
+            validation=copy.validation,
+        )
     if (copy.to / "end.json").exists():
         return cast(Trajectory, load(copy.to))
     copy.to.parent.mkdir(parents=True, exist_ok=True)
@@ -145,6 +155,7 @@ def train_copy(copy: Copy) -> Trajectory:
         copy.recipe,
         watch=copy.watch,
         seed=copy.seed,
+        validation=copy.validation,
         to=copy.to,
         resume=copy.to.exists(),
     )

@@ -98,9 +98,11 @@ class ForecastTask:
         """What the training costs, timed on a copy."""
         return price_of(self)
 
-    def with_recipe(self, recipe: Recipe) -> ForecastTask:
+    def with_recipe(self, recipe: Recipe, watch: Watch | None = None) -> ForecastTask:
         """The same network and data with other training settings; what was timed is not carried over."""
-        return replace(self, recipe=checked_recipe(recipe))
+        other = replace(self, recipe=checked_recipe(recipe), watch=watch or self.watch)
+        other.__dict__.update({name: self.__dict__[name] for name in ("precise", "x", "cut") if name in self.__dict__})
+        return other
 
     def fresh_model(self) -> nn.Module:
         """A copy of the network with its initial weights, in its own number type."""

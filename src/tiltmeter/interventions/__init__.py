@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.data.downsampled import Downsampled as Downsampled
     from tiltmeter.interventions.data.jtt import JTT as JTT
     from tiltmeter.interventions.data.pruned_easy import PrunedEasy as PrunedEasy
+    from tiltmeter.interventions.data.reweighed import Reweighed as Reweighed
     from tiltmeter.interventions.data.useful import USEFUL as USEFUL
     from tiltmeter.interventions.gradient.group_clipping import GroupClipping as GroupClipping
     from tiltmeter.interventions.gradient.jacobian_descent import JacobianDescent as JacobianDescent

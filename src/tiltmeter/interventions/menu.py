@@ -5,28 +5,46 @@ from __future__ import annotations
 from tiltmeter.interventions.batch.selec_mix import SelecMix
 from tiltmeter.interventions.data.downsampled import Downsampled
 from tiltmeter.interventions.data.jtt import JTT
+from tiltmeter.interventions.data.reweighed import Reweighed
 from tiltmeter.interventions.gradient.upgrad import UPGrad
 from tiltmeter.interventions.group.balanced import Balanced
 from tiltmeter.interventions.group.group_dro import GroupDRO
 from tiltmeter.interventions.group.tilted import Tilted
 from tiltmeter.interventions.group.vrex import VREx
 from tiltmeter.interventions.intervention import Intervention
+from tiltmeter.interventions.model.group_threshold import GroupThreshold
 from tiltmeter.interventions.point.cvar import CVaR
 from tiltmeter.interventions.step.sam import SAM
 
 
-def menu(steps: int) -> dict[str, Intervention]:
-    """One setting of each kind that needs no validation groups, as published or as tried; nothing is tuned.
+def menu(steps: int, curve: str = "loss") -> dict[str, Intervention]:
+    """One setting of each kind that needs no points of its own, as published or as tried; nothing is tuned.
 
     >>> list(menu(steps=1000))[:3]
     ['balanced weights', 'balanced draws', 'group DRO']
+
+    A question about decisions adds what acts on them: weights by group and label, and thresholds by group.
+
+    >>> list(menu(steps=1000, curve="tpr"))[:2]
+    ['weights by group and label', 'thresholds by group']
 
     An intervention that does badly here may do well with other settings: pass your own to `advise`.
 
     Args:
         steps: Steps of the training; some settings depend on it.
+        curve: Curve that is asked about; of a rate, thresholds make it equal.
     """
+    rate = curve if curve in ("tpr", "fpr", "positive_rate", "error") else None
+    on_decisions: dict[str, Intervention] = (
+        {}
+        if rate is None
+        else {
+            "weights by group and label": Reweighed(),
+            "thresholds by group": GroupThreshold(rate),  # type: ignore[arg-type]
+        }
+    )
     return {
+        **on_decisions,
         "balanced weights": Balanced(),
         "balanced draws": Balanced(by="draws"),
         "group DRO": GroupDRO(rate=0.01),

@@ -47,6 +47,7 @@ class Headline(NotebookText):
         leader: Group that is better off at the end; "": none is clear.
         settle: What would settle it where nothing is clear; or that the rate that was asked about is not clear.
         before: What was clear earlier.
+        alone: Of groups by several attributes, that one attribute alone differs at least as much.
         brief: The claim without the time.
     """
 
@@ -58,11 +59,12 @@ class Headline(NotebookText):
     settle: str = ""
     before: str = ""
     brief: str = ""
+    alone: str = ""
 
     @property
     def line(self) -> str:
         """The first line on every surface: the claim, and what was before."""
-        return f"{self.claim} {self.before}".strip()
+        return " ".join(filter(None, (self.claim, self.before, self.alone)))
 
     def __str__(self) -> str:
         rest = f"{self.licence} {self.settle}".strip()
@@ -72,6 +74,7 @@ class Headline(NotebookText):
         return {
             "claim": self.claim,
             "before": self.before,
+            "alone": self.alone,
             "licence": self.licence,
             "curve": self.curve,
             "pair": None if self.pair is None else [label_to_json(group) for group in self.pair],
@@ -95,23 +98,39 @@ def headline(judged: Leaders) -> Headline:
     chosen = _largest(judged, clear)
     same = [one for one in clear if one.curve == chosen.curve]
     two = len(judged.groups) == 2
-    brief = _two(judged, chosen) if two else _several(judged, chosen, same)
+    unclear, settle = _asked_but_not_clear(judged, clear)
+    brief = capital(f"{unclear}{_two(judged, chosen) if two else _several(judged, chosen, same)}")
     claim = f"{brief}{_time(judged, chosen)}."
     before = _before(chosen, judged.clock) if two else ""
-    settle, leader = _asked_but_not_clear(judged, clear), chosen.leader[-1]
-    return Headline(claim, licence, chosen.curve, chosen.pair, leader, settle, before, f"{brief}.")
+    leader = chosen.leader[-1]
+    alone = _by_one_attribute(judged, chosen)
+    return Headline(claim, licence, chosen.curve, chosen.pair, leader, settle, before, f"{brief}.", alone)
 
 
-def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> str:
-    """Why the headline is not about the rate of the task's question; empty if it is clear, or nobody asked."""
+def _by_one_attribute(judged: Leaders, chosen: Difference) -> str:
+    """Of groups by several attributes, the clear difference by one of them alone that is at least as large."""
+    from tiltmeter.leaders.levels import by_one_attribute
+
+    by_level = by_one_attribute(judged, chosen.curve)
+    if by_level is None or abs(by_level.gap) < abs(chosen.gap[-1]):
+        return ""
+    names = " and ".join(map(group_name, by_level.pair))
+    values = " against ".join(amounts(chosen.curve, *by_level.values))
+    return f"The gap between {names} as a whole is at least as large: {values}."
+
+
+def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> tuple[str, str]:
+    """That the rate of the task's question is not clear, as the beginning of the claim, and how large it can be.
+
+    Both are empty if it is clear, or nobody asked.
+    """
     curve = "" if judged.question is None else judged.question.asked
     differences = [one for one in judged.differences if one.judged and one.curve == curve]
     if not differences or any(one.curve == curve for one in clear):
-        return ""
+        return "", ""
     largest = max(max(abs(one.lower[-1]), abs(one.upper[-1])) for one in differences)
-    return (
-        f"In the {term(curve)}, which was asked about, no difference is clear; it is at most {size_of(curve, largest)}."
-    )
+    asked = f"No difference in {term(curve)} is clear, but "
+    return asked, f"The difference in {term(curve)} is at most {size_of(curve, largest)}."
 
 
 def _time(judged: Leaders, one: Difference) -> str:
@@ -225,8 +244,8 @@ def _two(judged: Leaders, one: Difference) -> str:
     if one.curve in RATES:
         at_worst, at_best = _values(judged, one.curve, (other, leader), float(one.times[-1]))
         numbers = amounts(one.curve, at_worst, at_best)
-        return capital(f"{has(other, forecast)} the {worse} {term(one.curve)}, {numbers[0]} against {numbers[1]}")
-    return capital(f"{has(leader, forecast)} the {better} {term(one.curve)}")
+        return f"{has(other, forecast)} the {worse} {term(one.curve)}, {numbers[0]} against {numbers[1]}"
+    return f"{has(leader, forecast)} the {better} {term(one.curve)}"
 
 
 def _since(one: Difference, clock: str) -> str:
@@ -241,7 +260,7 @@ def _since(one: Difference, clock: str) -> str:
 
 
 def _before(one: Difference, clock: str) -> str:
-    """What was clear before, and how large the gap can have been where nothing was."""
+    """What was clear before, or that nothing was."""
     earlier = [stretch for stretch in one.stretches[:-1] if stretch.leader != NOBODY]
     if earlier and earlier[-1].leader != one.stretches[-1].leader:
         change = one.changes[-1]
@@ -249,12 +268,17 @@ def _before(one: Difference, clock: str) -> str:
         if one.curve in RATES:  # "led" would read as the opposite of "has the higher error"
             return f"Before, it was the other way round: that changed {turned}."
         return f"Before, {subject(change.before)[0]} led: the lead changed {turned}."
-    unclear = [stretch.bound for stretch in one.stretches[:-1] if stretch.leader == NOBODY and stretch.bound > 0]
-    if not unclear:
+    if not any(stretch.leader == NOBODY and stretch.bound > 0 for stretch in one.stretches[:-1]):
         return ""
+    if len(earlier) == 1:
+        return f"It was also clear {_from_to(clock, earlier[0].first, earlier[0].last)}."
     if earlier:
-        return f"It was clear before, too, up to {at(clock, earlier[-1].last)}; in between no leader is clear."
-    return f"Before that no leader is clear: the gap is below {size_of(one.curve, max(unclear))}."
+        return f"It was also clear at times before, last at {at(clock, earlier[-1].last)}."
+    return f"Before {at(clock, one.stretches[-1].first)} the two cannot be told apart."
+
+
+def _from_to(clock: str, first: float, last: float) -> str:
+    return f"at {at(clock, first)}" if first == last else f"from {at(clock, first)} to {at(clock, last)}"
 
 
 def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -> str:
@@ -269,9 +293,7 @@ def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -
         word = ("lower" if chosen.better == "lower" else "higher") if better_off else worse
         (its,) = _values(judged, chosen.curve, (group,), time)
         value, of_all = amounts(chosen.curve, its, its - float(chosen.gap[-1]))
-        return capital(
-            f"{has(group, forecast)} a {word} {term(chosen.curve)} than all together: {value} against {of_all}"
-        )
+        return f"{has(group, forecast)} a {word} {term(chosen.curve)} than all together: {value} against {of_all}"
     # Of decisions the group that is worse off than all others is named first, of losses the one that leads them all.
     ends = {True: (other, "highest", "lowest"), False: (leader, "lowest", "highest")}
     for worst in (True, False) if chosen.curve in RATES else (False, True):
@@ -283,11 +305,11 @@ def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -
             numbers = amounts(chosen.curve, its, min(others), max(others))
             word = words[chosen.better == "higher"]
             claim = f"{has(group, forecast)} the {word} {term(chosen.curve)}, {numbers[0]}"
-            return capital(f"{claim}; the others have {numbers[1]} to {numbers[2]}")
+            return f"{claim}; the others have {numbers[1]} to {numbers[2]}"
     at_worst, at_best = _values(judged, chosen.curve, (other, leader), time)
     numbers = amounts(chosen.curve, at_worst, at_best)
     claim = f"{has(other, forecast)} a {worse} {term(chosen.curve)} than {subject(leader)[0]}"
-    return capital(f"{claim}: {numbers[0]} against {numbers[1]}")
+    return f"{claim}: {numbers[0]} against {numbers[1]}"
 
 
 def _nothing_clear(judged: Leaders, curve: str, differences: Sequence[Difference], licence: str) -> Headline:

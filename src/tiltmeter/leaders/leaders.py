@@ -17,7 +17,7 @@ from tiltmeter.leaders.exact import exact_curve, revived
 from tiltmeter.leaders.headline import Headline, headline, headline_curve
 from tiltmeter.leaders.judgement import Basis, Scope, judgement
 from tiltmeter.leaders.phases import Course, Crossing, Phase, Undecided, ahead_of_all, exact_course, measured_course
-from tiltmeter.leaders.points import JUDGED, held_out_facts
+from tiltmeter.leaders.points import JUDGED, described_held_out
 from tiltmeter.names import better_of
 from tiltmeter.pairs import AskedPair, Pair, groups_of, the_pair
 from tiltmeter.question import Question, checked_question
@@ -215,13 +215,19 @@ class Leaders(NotebookText):
             "notes": list(self.notes),
         }
 
+    def _since(self, difference: Difference) -> float:
+        """Since when a pair has its last leader: of exact theory the crossing itself, not the evaluation after it."""
+        crossings = [one for one in self.course(difference.curve).changes if one.pair == difference.pair]
+        exact = crossings and crossings[-1].low == crossings[-1].high and not np.isnan(difference.since)
+        return crossings[-1].time if exact else difference.since
+
     def _rows(self) -> list[dict[str, Any]]:
         return [
             {
                 "curve": one.curve,
                 "pair": one.pair,
                 "leader": one.leader[-1] if len(one.times) else "",
-                "since": one.since,
+                "since": self._since(one),
                 "gap": float(one.gap[-1]),
                 "low": float(one.lower[-1]),
                 "high": float(one.upper[-1]),
@@ -310,8 +316,8 @@ def _as_asked(trajectory: Trajectory, question: Question | None) -> Trajectory:
 
 
 def asked_of(trajectory: Trajectory) -> Question | None:
-    """The question that the held-out data of a run carry; None if they carry none."""
-    stored = held_out_facts(trajectory).get("question")
+    """The question that the held-out data of a run or forecast carry; None if they carry none."""
+    stored = described_held_out(trajectory).get("question")
     return Question.from_json(stored) if isinstance(stored, Mapping) else None
 
 

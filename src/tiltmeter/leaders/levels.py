@@ -117,6 +117,43 @@ def levels(
     return Levels(found, level, _small(kept), runs)
 
 
+@dataclass(frozen=True)
+class AttributeGap:
+    """The largest clear difference at the end between two groups of one attribute: the first minus the second."""
+
+    pair: tuple[Hashable, Hashable]
+    gap: float
+    values: tuple[float, float]
+
+
+def by_one_attribute(judged: Leaders, curve: str) -> AttributeGap | None:
+    """The largest clear difference in a curve at the end by one attribute alone, the worse-off group first.
+
+    Only the last evaluation is judged, with the error rate shared by the levels. None if the groups have one attribute,
+    the run kept no points, or nothing is clear.
+    """
+    trajectory = judged.trajectory
+    width = {len(group) if isinstance(group, tuple) else 1 for group in judged.groups}
+    kept = None if trajectory is None or judged.basis == "forecast" or len(width) > 1 else kept_points(trajectory)
+    if trajectory is None or kept is None or width == {1}:
+        return None
+    (attributes,) = width
+    asked = {"question": judged.question, "level": judged.level / (2**attributes - 1), "every_pair": True}
+    gaps = []
+    for part in range(attributes):
+        run = _at_level(trajectory, kept, (part,), last=True)
+        if run[curve].sizes["group"] < 2:
+            continue
+        for one in leaders(run, **asked).differences_in(curve):
+            if one.judged and one.sign[-1]:
+                first, second = one.pair if one.leader[-1] == one.pair[1] else one.pair[::-1]
+                values = run[curve].isel(time=-1)
+                values = values.mean("seed") if "seed" in values.dims else values
+                its, other = (float(values.sel(group=group)) for group in (first, second))
+                gaps.append(AttributeGap((first, second), its - other, (its, other)))
+    return max(gaps, key=lambda one: abs(one.gap), default=None)
+
+
 def _small(kept: KeptPoints) -> tuple[SmallGroup, ...]:
     counts = np.bincount(kept.codes, minlength=len(kept.groups)).tolist()
     return tuple(
@@ -133,8 +170,8 @@ def _columns(trajectory: Trajectory) -> tuple[str, ...]:
     return tuple(map(str, found)) if isinstance(found, list) else ()
 
 
-def _at_level(trajectory: Trajectory, kept: KeptPoints, parts: tuple[int, ...]) -> Trajectory:
-    """The run in groups by these attributes alone."""
+def _at_level(trajectory: Trajectory, kept: KeptPoints, parts: tuple[int, ...], last: bool = False) -> Trajectory:
+    """The run in groups by these attributes alone, at all evaluations or at the last one."""
     short = [group[parts[0]] if len(parts) == 1 else tuple(group[part] for part in parts) for group in kept.groups]  # type: ignore[index]
     groups = list(dict.fromkeys(short))
     codes = np.array([groups.index(one) for one in short])[kept.codes]
@@ -144,12 +181,13 @@ def _at_level(trajectory: Trajectory, kept: KeptPoints, parts: tuple[int, ...]) 
         if curve.name not in trajectory:
             continue
         counted = slice(None) if curve.where is None else curve.where
-        own, values = codes[counted], curve.values[..., counted].reshape(-1, len(codes[counted]))
+        readings = curve.values[..., -1:, :] if last else curve.values
+        own, values = codes[counted], readings[..., counted].reshape(-1, len(codes[counted]))
         with np.errstate(all="ignore"):
             means = [np.bincount(own, row, len(groups)) / np.bincount(own, minlength=len(groups)) for row in values]
-        shape = (*curve.values.shape[:-1], len(groups))
+        shape = (*readings.shape[:-1], len(groups))
         dims = ("seed", "time", "group")[-len(shape) :]
-        coords: dict[str, Any] = {"time": kept.times, "group": members}
+        coords: dict[str, Any] = {"time": kept.times[-1:] if last else kept.times, "group": members}
         if "seed" in dims:
             coords["seed"] = trajectory[curve.name].coords["seed"].values
             if len(coords["seed"]) != shape[0]:
@@ -157,7 +195,7 @@ def _at_level(trajectory: Trajectory, kept: KeptPoints, parts: tuple[int, ...]) 
         array = xr.DataArray(np.reshape(means, shape), dims=dims, coords=coords, attrs=trajectory[curve.name].attrs)
         curves[curve.name] = array.transpose("time", "group", *dims[:-2])
     points = {
-        name: trajectory.points[name].assign_coords(group=("point", members[codes]))
+        name: _last(trajectory.points[name], last).assign_coords(group=("point", members[codes]))
         for name in trajectory.points
         if "point" in trajectory.points.sizes(name)
     }
@@ -168,3 +206,7 @@ def _at_level(trajectory: Trajectory, kept: KeptPoints, parts: tuple[int, ...]) 
     facts["sizes"] = [[label_to_json(group), size] for group, size in zip(groups, sizes, strict=True)]
     origin = replace(trajectory.origin, problem={"held_out": facts})
     return Trajectory(curves, trajectory.clock, origin, points=points)
+
+
+def _last(points: xr.DataArray, last: bool) -> xr.DataArray:
+    return points.isel(time=[-1]) if last and "time" in points.dims else points

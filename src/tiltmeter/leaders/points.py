@@ -230,17 +230,20 @@ def diverged_at(trajectory: Trajectory) -> float | None:
 
 
 def held_out_facts(trajectory: Trajectory) -> Mapping[str, Any]:
-    """Return what the origin says about the held-out points; empty if nothing is known."""
+    """Return what the origin of a measured run says about the held-out points; empty if nothing is known."""
+    return described_held_out(trajectory) if trajectory.origin.measured else {}
+
+
+def described_held_out(trajectory: Trajectory) -> Mapping[str, Any]:
+    """Return what the origin of a run or forecast says about the held-out points; empty if nothing is known."""
     problem: Any = trajectory.origin.problem
-    found = problem.get("held_out") if isinstance(problem, Mapping) and trajectory.origin.measured else None
-    return found if isinstance(found, Mapping) else {}
+    facts = problem.get("held_out") if isinstance(problem, Mapping) else None
+    return facts if isinstance(facts, Mapping) else {}
 
 
 def few_held_out(trajectory: Trajectory) -> set[Hashable]:
     """The groups with fewer held-out points than are tested, as far as the origin of a run or forecast says."""
-    problem: Any = trajectory.origin.problem
-    facts = problem.get("held_out") if isinstance(problem, Mapping) else None
-    sizes = facts.get("sizes") if isinstance(facts, Mapping) else None
+    sizes = described_held_out(trajectory).get("sizes")
     few: set[Hashable] = set()
     for pair in sizes if isinstance(sizes, list) else ():
         # What stands in a file may be anything.

@@ -6,6 +6,9 @@ from typing import Any
 
 import numpy as np
 
+#: Times of `predict` and of the command line where none are given: from the first gradient to the limit of usual rates.
+DEFAULT_TIMES = np.geomspace(0.01, 200.0, 400)
+
 
 def checked_times(times: Any) -> np.ndarray:
     """Times as an increasing array of non-negative floats."""

@@ -27,11 +27,6 @@ from tiltmeter.recipe.optimisers import SHORT, optimiser_from_json
 from tiltmeter.recipe.recipe import AS_GIVEN, Recipe
 from tiltmeter.schedules import schedule_from_table
 
-#: Keys of the table that belong to the recipe.
-KEYS = (
-    *("optimiser", "lr", "momentum", "nesterov", "weight_decay", "steps", "epochs", "batch", "order"),
-    *("weights", "proportions", "loss", "clip", "interventions", "accumulate", "autocast", "compile"),
-)
 LOSSES: dict[str, Any] = {
     "square": Square(),
     "logistic": Logistic(),

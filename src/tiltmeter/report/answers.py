@@ -9,6 +9,7 @@ import numpy as np
 
 from tiltmeter.fairness.estimate import Estimate, shuffled_groups
 from tiltmeter.leaders.difference import ALL
+from tiltmeter.leaders.headline import capital, subject
 from tiltmeter.leaders.points import FEWEST, held_out_facts
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report.changes import what_would_change
@@ -94,14 +95,14 @@ def chance(found: Findings) -> str:
     level = shuffled_groups(found.run, row.term.curve) if found.two else None
     if level is not None:
         among = {"tpr": " among the positives", "fpr": " among the negatives"}.get(row.term.curve, "")
-        parts.append(
-            f"With random groups{among}, 95 of 100 differences at the last evaluation stay below {_size(row, level)}."
-        )
+        last, many = (" at the last evaluation", "evaluations and measures") if found.several else ("", "measures")
+        parts.append(f"With random groups{among}, 95 of 100 differences{last} stay below {_size(row, level)}.")
         if not row.clear and abs(row.differences[0].value) > level:
-            parts.append("This one is larger, but among so many evaluations and measures one of that size is not rare.")
+            parts.append(f"This one is larger, but among so many {many} one of that size is not rare.")
     rate = f"{100 * found.judged.level:g} %"
     parts.append(f"The limits hold for {found.judged.family}: any of them is wrong in at most {rate} of such runs.")
-    parts.append("One run only: another seed may differ." if found.judged.scope == "run" else _seeds(found))
+    other = "One run only: another seed" if found.several else "One model only: another"
+    parts.append(f"{other} may differ." if found.judged.scope == "run" else _seeds(found))
     return " ".join(part for part in parts if part)
 
 
@@ -129,11 +130,16 @@ def reason(found: Findings) -> str:
     """Base rates, what they make of the difference in error, ranking and threshold, and calibration."""
     parts = [_base_rates(found)]
     if found.splits and found.splits[0].gap.known and found.splits[0].gap.shown:
-        between_groups = "" if found.two else f" between {' and '.join(map(group_name, found.splits[0].pair))}"
-        parts.append(f"{claim(found.splits[0])[:-1]}{between_groups}.")
+        parts.append(claim(found.splits[0], named=not found.two))
     parts += [_removed(found), _ranking(found), calibration_sentence(found)]
     told = " ".join(part for part in parts if part)
-    return told or "The reason is not known from this run."
+    return told or _driven_by(found) or "The reason is not known from this run."
+
+
+def _driven_by(found: Findings) -> str:
+    """What makes the leaders of exact theory lead, in turn."""
+    turns = [phase for phase in found.judged.phases if phase.reason] if found.judged.basis == "exact" else []
+    return " ".join(f"{capital(subject(one.leader)[0])} leads: {one.reason}." for one in turns)
 
 
 def _base_rates(found: Findings) -> str:
@@ -241,7 +247,7 @@ def unknown(found: Findings) -> str:
         parts.append("How a real network would depart from these values.")
         return " ".join(parts)
     if found.seeds == 1:
-        parts.append("What another seed would give: this is one run.")
+        parts.append(f"What another {'seed would give: this is one run' if found.several else 'model would give'}.")
     if found.calibration is None:
         parts.append("Calibration: the run kept no probabilities.")
     if found.evaluation is None and held_out_facts(found.run):

@@ -9,14 +9,15 @@ from tiltmeter.arguments import A_RUN, checked_kind, checked_path
 from tiltmeter.record.directory.atomic_files import write_atomically
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report.findings import findings
-from tiltmeter.report.model_card import HEADING, model_card
+from tiltmeter.report.model_card import HEADINGS, model_card
 
 #: The section, up to the next heading of its level or the end.
-_SECTION = re.compile(rf"^{re.escape(HEADING)}\n.*?(?=^#{{1,2}} |\Z)", re.MULTILINE | re.DOTALL)
+_SECTION = re.compile(rf"^({'|'.join(HEADINGS)})\n.*?(?=^#{{1,2}} |\Z)", re.MULTILINE | re.DOTALL)
 
 
 def to_model_card(run: Trajectory, path: str | os.PathLike[str] | None = None) -> str:
-    """Return the section "Bias during training" in Markdown, and put it into the card at `path` if one is given.
+    """Return the section "Bias during training" in Markdown, and put it into the card at `path` if one is given;
+    for one evaluation it is called "Bias of the model".
 
     >>> from tiltmeter import SGD, predict, teacher_mixture
     >>> text = to_model_card(predict(teacher_mixture(rho=0.8), SGD(lr=0.1), [0.1, 1.0, 10.0], curves=("loss",)))

@@ -135,9 +135,10 @@ def change_table(found: Findings, others: tuple[Findings, ...]) -> str:
     head = ["Change", term.title, f"Difference, {first} and {second}", "Error of all", "Precision", "Impact ratio"]
     head += ["Uses the group", "Change of the difference"]
     caption = (
-        f"{term.title}: {term.meaning}. Limits are of the last evaluation, from the same points{_seeds(found)} drawn "
-        "anew for all rows; those of changes hold for all rows together. Using the group in a decision, and in some "
-        "places in training, may be unlawful: ask first. Only these changes were tried."
+        f"{term.title}: {term.meaning}. Limits{' are of the last evaluation,' if found.several else ' come'} from the "
+        f"same points{_seeds(found)} drawn anew for all rows; those of changes hold for all rows together. Using the "
+        "group in a decision, and in some places in training, may be unlawful: ask first. Only these changes were "
+        "tried."
     )
     return card_table(head, [_row(found, one, rows[0]) for one in rows], caption)
 

@@ -91,7 +91,7 @@ def _shown(run: Findings, curve: str) -> str:
 def _chart(runs: list[Findings], curve: str) -> str:
     fit = [run for run in runs if curve in run.rows and run.clock == runs[0].clock and len(run.groups) <= 5]
     same = [run for run in fit if run.groups == runs[0].groups and run.rows[curve].course is not None]
-    if len(same) < 2 or len(same) > 5:
+    if len(same) < 2 or len(same) > 5 or not any(run.several for run in same):
         return ""
     courses = [run.rows[curve].course for run in same]
     ends = [one.values[np.isfinite(one.values)] for one in courses if one is not None]

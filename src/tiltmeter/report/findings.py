@@ -153,10 +153,22 @@ class Findings:
         return count is None or count[1] >= FEWEST
 
     @property
+    def focus(self) -> int | None:
+        """Of many groups, the place of the one that the first screen compares with all together: the headline's."""
+        known = [
+            (pair, one) for pair, one in zip(self.headline.pairs, self.headline.differences, strict=True) if one.known
+        ]
+        if not self.many or not known:
+            return None
+        pair, _ = max(known, key=lambda each: (each[1].shown, abs(each[1].value)))
+        return self.groups.index(pair[0])
+
+    @property
     def pair(self) -> tuple[int, int]:
         """Places of the two groups that the page compares: those of the headline, the worse off first.
 
-        Without a clear difference between two, the worst and the best of those with enough points.
+        Without a clear difference between two, the worst and the best of those with enough points; of many groups the
+        headline's is one of them.
         """
         clear = [pair for pair, _ in self.headline.clear if ALL not in pair]
         if clear:
@@ -167,16 +179,19 @@ class Findings:
         known = np.isfinite(values) & np.array([self.enough(place) for place in range(len(self.groups))])
         if not known.any():
             known = np.isfinite(values)
-        worst, best = np.where(known, values, -np.inf), np.where(known, values, np.inf)
-        return int(worst.argmax()), int(best.argmin())
+        worst, best = int(np.where(known, values, -np.inf).argmax()), int(np.where(known, values, np.inf).argmin())
+        if self.focus is None:
+            return worst, best
+        to_worst, to_best = abs(values[[worst, best]] - values[self.focus])
+        return (self.focus, best) if to_worst <= to_best else (worst, self.focus)
 
     @property
     def colours(self) -> list[str]:
         """The class of every group in pictures: its colour, or grey where many groups leave room for two only."""
         if not self.many:
             return [f"g{place}" for place in range(len(self.groups))]
-        worst, best = self.pair
-        return ["g0" if place == worst else "g1" if place == best else "rest" for place in range(len(self.groups))]
+        first, second = self.pair if self.focus != self.pair[1] else self.pair[::-1]
+        return ["g0" if place == first else "g1" if place == second else "rest" for place in range(len(self.groups))]
 
 
 def findings(trajectory: Trajectory, name: str = "", question: Question | None = None, level: float = 0.05) -> Findings:

@@ -6,6 +6,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
+from tiltmeter.fairness.estimate import UNKNOWN, Estimate
 from tiltmeter.leaders.difference import ALL
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
@@ -35,7 +36,9 @@ def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
         f"{paragraph(in_words(found), 'lead')}{paragraph(licence(found), 'scope')}</header>"
     )
     offers = offered(found, others)
-    curve = figure(caption(found), hero(found), strong=f"{found.headline.term.title} during training.")
+    curve = ""
+    if found.several:
+        curve = figure(caption(found), hero(found), strong=f"{found.headline.term.title} during training.")
     pair = f'<section class="first" aria-label="In short">{dots(found)}{curve}</section>'
     return f"{top}{facts_row(found, others, offers)}{pair}{cards(found, offers)}{questions(found, others)}"
 
@@ -53,10 +56,12 @@ def _rests_on(found: Findings) -> str:
     judged = found.judged
     if judged.basis in ("exact", "values", "forecast") or not judged.differences:
         return judged.headline.licence
-    runs = "One training" if found.seeds == 1 else f"{capital(str(found.seeds))} trainings"
-    moments = "one moment" if judged.evaluations == 1 else f"{judged.evaluations} moments"
-    rate = f"at most one such report in {round(1 / judged.level)} is clear by chance alone"
-    return f"{runs}, judged at {moments}; {rate}."
+    noun = "training" if found.several else "model"
+    runs = f"One {noun}" if found.seeds == 1 else f"{found.seeds} {noun}s"
+    times = f", evaluated {judged.evaluations} times" if found.several else ""
+    return (
+        f"{runs}{times}. Chance alone makes a difference clear in at most 1 of {round(1 / judged.level)} such reports."
+    )
 
 
 def kicker(found: Findings) -> list[str]:
@@ -67,8 +72,9 @@ def kicker(found: Findings) -> list[str]:
     label = positive_label(found.run)
     if label is not None and "tpr" in found.rows:
         words.append(f"positive: {label.name}")
-    end = f"{found.clock} {moment(found.last)}" if found.clock != "t" else f"t = {moment(found.last)}"
-    words.append(f"{'exact values, ' if found.scope == 'exact' else ''}up to {end}")
+    exact = "exact values, " if found.scope == "exact" else ""
+    if found.several or found.last:
+        words.append(f"{exact}{'up to' if found.several else 'at'} {when(found.clock, found.last)}")
     if found.evaluation is not None:
         words.append(f"{len(found.evaluation.codes):,} held-out cases")
     return words
@@ -76,7 +82,7 @@ def kicker(found: Findings) -> list[str]:
 
 def in_words(found: Findings) -> str:
     """The headline's numbers in the words of the task, where it has any, and what the error rate says beside it."""
-    row, parts = found.headline, []
+    row, parts = found.headline, [found.judged.headline.alone]
     if row.clear and row.term.share and not found.many:
         values = percents(*(row.values[place].value for place in found.pair))
         shares = [f"{value} of {found.names[place]}" for value, place in zip(values, found.pair, strict=True)]
@@ -105,8 +111,9 @@ def _beside_error(found: Findings) -> str:
 
 
 def facts_row(found: Findings, others: tuple[Findings, ...], offers: Sequence[Change]) -> str:
-    """Four facts in large letters: how much, since when, how sure, what was tried."""
-    facts = (_how_much(found), _since(found), _how_sure(found), _tried(others, offers))
+    """Facts in large letters: how much, since when (of several evaluations), how sure, what was tried."""
+    since = (_since(found),) if found.several else ()
+    facts = (_how_much(found), *since, _how_sure(found), _tried(others, offers))
     cells = "".join(f"<div><b>{escape(large)}</b><span>{escape(small)}</span></div>" for large, small in facts)
     return f'<div class="facts">{cells}</div>'
 
@@ -156,10 +163,12 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return "exact", "chance has no part in these values"
     if not found.judged.differences:
         return "not judged", reason(found)
-    one = "one training: another may differ" if found.headline.clear else "one training"
+    one = "one training" if found.several else "one model"
+    one += ": another may differ" if found.headline.clear else ""
     seeds = one if found.seeds == 1 else f"{found.seeds} trainings, {_same_sign(found)}"
     if found.judged.basis == "forecast":
-        return ("as forecast" if found.headline.clear else "not clear"), found.judged.headline.licence
+        licence = found.judged.headline.licence  # said above already; its end is how far to trust it
+        return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
     return ("hardly chance" if found.headline.clear else "may be chance"), seeds
 
 
@@ -211,6 +220,7 @@ def dots(found: Findings) -> str:
     rows = [row for row in ordered if row.term.share] or ordered
     end = _end(rows)
     shown = [place for place, kind in enumerate(found.colours) if kind != "rest" and found.enough(place)]
+    shown = shown if found.focus is None else [found.focus]
     body = "".join(
         f"<tr><th scope='row'>{escape(row.term.title)}<span>{escape(row.term.meaning)}</span></th>"
         f'<td class="dots">{_dots(found, row, shown, end)}</td><td>{_verdict(found, row)}</td></tr>'
@@ -221,8 +231,10 @@ def dots(found: Findings) -> str:
         f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))} '
         for place in shown
     )
+    legend += "" if found.focus is None else f'<b class="lg all">{ALL}</b> '
     return (
-        f"<div><h2>At the end of training</h2><p class='leg'>{legend}<i>{escape(scale)}</i></p>"
+        f"<div><h2>{'At the end of training' if found.several else 'By group'}</h2>"
+        f"<p class='leg'>{legend}<i>{escape(scale)}</i></p>"
         f'<table class="dotted"><tbody>{body}</tbody></table></div>'
     )
 
@@ -243,10 +255,15 @@ def _dots(found: Findings, row: Row, shown: Sequence[int], end: float) -> str:
     if not row.term.share:
         finite = [one.value for one in row.values if np.isfinite(one.value)]
         top = 1.15 * max(finite, default=1.0) or 1.0
-    height = 15.0 * max(len(shown), 1) + 6.0
+    marks = [(row.values[place], found.colours[place], place % 2 == 1) for place in shown]
+    told = ", ".join(f"{found.names[place]} {row.values[place].value:.3g}" for place in shown)
+    if found.focus is not None and (gap := _against_all(found, row)).known:
+        together = row.values[found.focus].value - gap.value
+        marks.append((Estimate(together, np.nan, np.nan), "all", True))
+        told += f", {ALL} {together:.3g}"
+    height = 15.0 * max(len(marks), 1) + 6.0
     parts = [svg.line(LEFT, height / 2, RIGHT, height / 2, "grid")]
-    for level, place in enumerate(shown):
-        one, kind = row.values[place], found.colours[place]
+    for level, (one, kind, square) in enumerate(marks):
         if not np.isfinite(one.value):
             continue
         y = 10.0 + 15.0 * level
@@ -255,31 +272,47 @@ def _dots(found: Findings, row: Row, shown: Sequence[int], end: float) -> str:
         if one.known:
             left, right = (LEFT + (RIGHT - LEFT) * min(max(part / top, 0.0), 1.0) for part in (one.low, one.high))
             parts.append(svg.line(left, y, right, y, f"ci {kind}"))
-        parts.append(svg.mark(x, y, f"dot {kind}", square=place % 2 == 1, size=4.5))
+        parts.append(svg.mark(x, y, f"dot {kind}", square=square, size=4.5))
         words = percent(one.value) if row.term.share else number(one.value)
         room = right + 8 + BOLD * len(words) <= WIDTH
         parts.append(svg.text(right + 6 if room else left - 6, y + 4, words, f"dv {kind}", "start" if room else "end"))
-    told = ", ".join(f"{found.names[place]} {row.values[place].value:.3g}" for place in shown)
     return svg.picture(WIDTH, height, parts, f"{row.term.title} of every group", told, "dots")
 
 
+def _against_all(found: Findings, row: Row) -> Estimate:
+    """The difference of the headline's group from all together."""
+    pairs = zip(row.pairs, row.differences, strict=True)
+    return next(
+        (one for pair, one in pairs if found.focus is not None and pair[0] == found.groups[found.focus]), UNKNOWN
+    )
+
+
 def _verdict(found: Findings, row: Row) -> str:
-    """Clear, with the largest difference; or not clear, and how large it may be."""
-    if not row.known:
+    """Clear, with the largest difference; or not clear, and how large it may be. Of many groups, the headline's."""
+    shown = row.differences if found.focus is None else (_against_all(found, row),)
+    known, told = [one for one in shown if one.known], points if row.term.share else number
+    if not known:
         return '<b class="tag none">not judged</b>'
-    if row.clear:
+    if found.focus is None and row.clear:
         (first, second), gap = row.clear[0]
-        size = points(gap.value) if row.term.share else number(gap.value)
+        size = told(gap.value)
         above = f"{short(group_name(first), 120, PLAIN)} above {short(group_name(second), 120, PLAIN)} by {size}"
         named = found.two or (row is found.headline and _in_headline(found, (first, second)))
-        words = f"gap {size}" if named else above
         more = len(row.clear) - 1
         rest = f" and {more} more pair{'s' if more > 1 else ''}" if more and not found.two else ""
-        return f'<b class="tag real">clear</b><span>{escape(words + rest)}</span>'
-    seen = max((abs(one.value) for one in row.differences if one.known), default=0.0)
-    told = points if row.term.share else number
-    words = f"gap {told(seen).split()[0]}, could be {told(row.largest)}"
-    return f'<b class="tag none">not clear</b><span>{escape(words)}</span>'
+        return _tag("clear", (f"gap {size}" if named else above) + rest)
+    clear = known[0].shown and found.focus is not None
+    others = len(row.clear) - clear
+    rest = f"; {others} other group{'s' if others > 1 else ''} clear" if others else ""
+    seen = max(abs(one.value) for one in known)
+    if clear:
+        return _tag("clear", f"gap {told(seen)}{rest}")
+    largest = max(max(abs(one.low), abs(one.high)) for one in known)
+    return _tag("not clear", f"gap {told(seen).split()[0]}, could be {told(largest)}{rest}")
+
+
+def _tag(verdict: str, words: str) -> str:
+    return f'<b class="tag {"real" if verdict == "clear" else "none"}">{verdict}</b><span>{escape(words)}</span>'
 
 
 def cards(found: Findings, offers: Sequence[Change]) -> str:
@@ -293,7 +326,8 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
         width = min(left / now, 1.0) if now > 0 else 0.0
         uses = "Does not need the group." if one.uses_group == "no" else f"Needs to know the group {one.uses_group}."
         uses = "" if one.uses_group == "not known" else uses
-        effect = f"Gap {points(left).split()[0]} instead of {points(now)}."
+        between_groups = f" between {' and '.join(found.names[place] for place in found.pair)}:" if found.many else ""
+        effect = f"Gap{between_groups} {points(left).split()[0]} instead of {points(now)}."
         inside.append(
             f'<div class="card"><b>{escape(capital(one.name))}</b>{_bar(width)}'
             f"<p>{escape(f'{effect} Price: {one.price} {uses}')}</p></div>"

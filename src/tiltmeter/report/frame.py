@@ -29,14 +29,14 @@ NARROW = Frame(360.0, 76.0, 84.0, height=220.0)
 
 
 #: The width of a letter of a bold label and of a plain one, in pixels.
-BOLD, PLAIN = 7.4, 6.3
+BOLD, PLAIN = 7.8, 6.3
 
 
 def short(name: str, room: float, letter: float = BOLD) -> str:
     """A name cut to fit a room of so many pixels.
 
     >>> short("Female", 100.0), short("Amer-Indian-Eskimo", 70.0)
-    ('Female', 'Amer-Ind…')
+    ('Female', 'Amer-In…')
     """
     most = max(3, int(room / letter))
     return name if len(name) <= most else f"{name[: most - 1]}…"

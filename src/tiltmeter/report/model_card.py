@@ -11,8 +11,8 @@ from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.wording import between, number
 from tiltmeter.shown_text import percent, visible
 
-#: The title of the section, by which an older one is found.
-HEADING = "## Bias during training"
+#: The titles of the section, by which an older one is found: of a training, and of one evaluation.
+HEADINGS = ("## Bias during training", "## Bias of the model")
 
 
 def model_card(found: Findings, others: tuple[Findings, ...] = ()) -> str:
@@ -37,8 +37,9 @@ def model_card(found: Findings, others: tuple[Findings, ...] = ()) -> str:
             limits = between(one) if row.term.share else f"{number(one.low)} to {number(one.high)}"
             cells.append(f"{value} ({limits})" if one.known else value)
         body.append(cells)
-    lines = [HEADING, "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
-    lines += [*markdown(head, body), "", "Values at the last evaluation, with 95 % limits of each number alone."]
+    lines = [HEADINGS[not found.several], "", *[f"- {plain(sentence)}" for sentence in sentences], ""]
+    at = " at the last evaluation," if found.several else ""
+    lines += [*markdown(head, body), "", f"Values{at} with 95 % limits of each number alone."]
     return "\n".join([*lines, f"Measured with tiltmeter {found.run.origin.version}."])
 
 

@@ -12,7 +12,7 @@ from tiltmeter.report.changes import threshold_of, threshold_sentence
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure, paragraph, section
 from tiltmeter.report.roc_figure import roc_figure
-from tiltmeter.report.wording import listed, number, points
+from tiltmeter.report.wording import capital, listed, number, points
 from tiltmeter.shown_text import minus, percent
 
 if TYPE_CHECKING:
@@ -31,10 +31,16 @@ def why_section(found: Findings, why: Why | None = None) -> str:
     parts: list[str] = []
     if found.splits:
         parts.append('<div class="two">')
-        parts += [figure(split_sentence(one), _bars(one), strong=claim(one)) for one in found.splits if one.gap.known]
+        parts += [
+            figure(split_sentence(one), _bars(one), strong=claim(one, named=not found.two))
+            for one in found.splits
+            if one.gap.known
+        ]
         parts.append("</div>")
         note = "A difference is split exactly into the part of base rates (each label treated as in the mean of both "
-        note += "groups) and the part within labels (at the mean of both base rates). Arithmetic, not a cause."
+        note += (
+            "groups) and that of cases with the same label (at the mean of both base rates). Arithmetic, not a cause."
+        )
         if not found.two:
             note += " The two groups furthest apart in error are compared; limits allow for that choice."
         parts.append(paragraph(note, "note"))
@@ -56,31 +62,32 @@ def why_section(found: Findings, why: Why | None = None) -> str:
     return section("why", "Why the groups differ", *parts)
 
 
-def claim(split: BaseRateSplit) -> str:
-    """Which part makes the difference.
+def claim(split: BaseRateSplit, named: bool = False) -> str:
+    """Which part makes the difference; `named` says between which groups.
 
     >>> from tiltmeter.fairness.estimate import Estimate
     >>> parts = Estimate(0.06, 0.05, 0.07), Estimate(0.07, 0.06, 0.08), Estimate(-0.01, -0.02, 0.01)
     >>> claim(BaseRateSplit("error", ("men", "women"), *parts, 0.05))
-    'Base rates make the difference in error.'
+    'The difference in error comes from base rates.'
     """
     gap, base, within = split.gap, split.base_rates, split.within_labels
-    what = f"the difference in {split.curve}"
+    between = f" between {' and '.join(map(group_name, split.pair))}" if named else ""
+    what, same_label = f"the difference in {split.curve}{between}", "how cases with the same label are treated"
     if not gap.shown:
-        return f"No difference in {split.curve} is clear."
+        return f"No difference in {split.curve}{between} is clear."
     by_rates, by_decisions = (part.shown and part.value * gap.value > 0 for part in (base, within))
     if by_rates and by_decisions:
-        return f"Base rates and decisions within labels both make {what}."
+        return f"{capital(what)} comes from base rates and from {same_label}."
     if by_rates:
-        return f"Base rates make {what}."
+        return f"{capital(what)} comes from base rates."
     if by_decisions:
-        return f"Decisions within labels make {what}, not base rates."
-    return f"It is not clear whether base rates or decisions within labels make {what}."
+        return f"{capital(what)} comes from {same_label}, not from base rates."
+    return f"It is not clear whether {what} comes from base rates or from {same_label}."
 
 
 def _bars(split: BaseRateSplit) -> str:
     """Three bars from zero: the difference and its parts, with limits."""
-    names = ("difference", "base rates", "within labels")
+    names = ("difference", "base rates", "same label")
     rows = list(zip(names, (split.gap, split.base_rates, split.within_labels), ("bar tot", "bar", "bar"), strict=True))
     ends = [value for _, one, _ in rows for value in (one.low, one.value, one.high, 0.0) if value == value]
     low, high = min(ends), max(ends)

@@ -9,6 +9,7 @@ from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_sentence
 from tiltmeter.report.findings import Findings
+from tiltmeter.report.frame import short
 from tiltmeter.report.html import figure
 from tiltmeter.report.wording import listed, number
 from tiltmeter.shown_text import percent
@@ -39,11 +40,11 @@ def roc_figure(found: Findings, threshold: OwnThreshold | None) -> str:
         heights = one.tpr(across)
         parts.append(svg.path(_x(across, end), _y(heights), f"line thin g{place}"))
         parts.append(svg.mark(float(_x(one.at[0], end)), float(_y(one.at[1])), f"dot g{place}", place % 2 == 1, 4.5))
-        ends.append((float(_y(heights[-1])), f"{group_name(one.group)} {one.auc:.2f}", place))
+        ends.append((float(_y(heights[-1])), f"{one.auc:.2f} {group_name(one.group)}", place))
     if threshold is not None:
         parts += _moved(found, threshold, end)
     for (_, words, place), y in zip(ends, svg.spread([e[0] for e in ends], 15.0, TOP, TOP + HEIGHT), strict=True):
-        parts.append(svg.text(WIDTH - RIGHT + 5, y + 4, words, f"lab g{place}"))
+        parts.append(svg.text(WIDTH - RIGHT + 5, y + 4, short(words, RIGHT - 5), f"lab g{place}"))
     areas = listed([f"{group_name(one.group)} {number(one.auc)}" for one in found.rocs])
     caption = (
         "True positive rate (up) against false positive rate (across), for every threshold; marks: the one in use. "

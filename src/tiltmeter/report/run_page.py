@@ -32,6 +32,12 @@ DISCOVERED = "Groups nobody named"
 #: The heading of the groups by each attribute.
 LEVELS = "Level by level"
 
+#: What a statement about one training is about.
+ONE_RUN = (
+    "One run means: these weights, this order of data. From five seeds on, statements are about the training settings: "
+    "points and seeds are both counted."
+)
+
 #: Anchors and words of the sections, in order.
 SECTIONS = (
     ("table", "All measures"),
@@ -86,7 +92,7 @@ def levels_section(found: Levels) -> str:
         shown = number if curve == "loss" else percent
         values = [f"{group_name(g)} {shown(v)}" for g, v in zip(judged.groups, last.values.tolist(), strict=True)]
         rows.append([Cell(f"By {name}", head=True), Cell(judged.headline.claim), Cell(", ".join(values))])
-    table = card_table(("Level", "Answer", "At the end"), rows, "")
+    table = card_table(("Level", "Answer", "Values"), rows, "")
     return section("levels", LEVELS, table, paragraph(found.too_small), paragraph(found.licence, "note"))
 
 
@@ -142,24 +148,27 @@ def _stopping(advice: Stopping, clock: str) -> str:
 
 def _method(found: Findings) -> str:
     level = f"{100 * found.judged.level:g} %"
+    better_off = (
+        "Better off follows the measure: lower loss, error and false positive rate, higher true positive rate. Whether "
+        "a higher selection rate is better depends on what the decision does: say so with a question (tm.Question)."
+    )
     items = [
-        "One run means: these weights, this order of data. From five seeds on, statements are about the training "
-        "settings: points and seeds are both counted.",
         f"Clear means: the limits leave out 0. Limits of differences hold over {found.judged.family}; over many such "
         f"pages at most {level} contain any wrong one. Groups are compared "
         + ("each with all together." if found.many else "pair by pair."),
         "Not clear is not equal: the limits are printed, wide ones mean too few points, narrow ones that a large "
         "difference is ruled out.",
-        "Better off follows the measure: lower loss, error and false positive rate, higher true positive rate. Whether "
-        "a higher selection rate is better depends on what the decision does: say so with a question (tm.Question).",
-        "Limits of one group are Wilson's or two standard errors. Measures of the last evaluation (precision, errors "
-        "removed, impact ratio, parts of a difference) come from points, and from five seeds on seeds, drawn anew.",
+        better_off,
+        "Limits of one group are Wilson's or two standard errors. Those of precision, errors removed, impact ratio and "
+        "parts of a difference come from points, and from five seeds on seeds, drawn anew.",
         "The calibration error of a calibrated model is not 0 with finitely many points: what chance gives is printed.",
         "Four fifths is a rule of thumb that ignores the number of points. This page describes a model; it is not a "
         "legal audit.",
     ]
+    if found.several:
+        items.insert(0, ONE_RUN)
     if found.scope == "exact":
-        items = ["Values are exact, or come without known errors; a group leads where its value is better.", items[3]]
+        items = ["Values are exact, or come without known errors; a group leads where its value is better.", better_off]
     notes = [f"{note}." for note in found.judged.notes]
     notes += [f"{name}: {why}." for name, why in list(found.judged.reasons.items())[:12]]
     return section("method", "Method and limits", bullets([*items, *notes]))
@@ -170,7 +179,7 @@ def _along(found: Findings, others: tuple[Findings, ...]) -> str:
         "card",
         "To take along",
         fold("Section for a model card (Markdown)", block(model_card(found, others))),
-        fold("Curves as numbers", curve_table(found)),
+        fold("Curves as numbers", curve_table(found)) if found.several else "",
         fold("What was trained", pairs_table(trained_rows(found.run))),
         fold("All settings", pairs_table(setting_rows(found.run.origin.settings))),
     )
@@ -191,6 +200,7 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
         "run": found.name,
         "headline": found.judged.headline.claim,
         "before": found.judged.headline.before,
+        "alone": found.judged.headline.alone,
         "licence": found.judged.headline.licence,
         "answers": {one.question: one.text for one in said},
         "positive_label": None if label is None else label._asdict(),

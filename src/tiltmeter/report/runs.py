@@ -39,7 +39,7 @@ def report(
     runs: Sequence[Run] | Mapping[str, Run],
     path: str | os.PathLike[str],
     *,
-    title: str = "Bias during training",
+    title: str | None = None,
     question: Question | None = None,
     why: Why | None = None,
     discovery: Discovery | None = None,
@@ -60,7 +60,7 @@ def report(
     Args:
         runs: Trajectories, equilibria or run directories; {name: run} names them on the page.
         path: HTML file to write.
-        title: Title of the page.
+        title: Title of the page; None: "Bias during training", or "Bias of the model" for one evaluation.
         question: What a positive decision means to a person; None: the question that the data of a run carry.
         why: What `tangent(...).why(...)` says of the training data; None: left out.
         discovery: Groups nobody labelled, from `tm.discover`; None: left out.
@@ -76,13 +76,13 @@ def page(
     runs: Sequence[Run] | Mapping[str, Run],
     path: str | os.PathLike[str],
     *,
-    title: str,
+    title: str | None,
     question: Question | None = None,
     why: Why | None = None,
     discovery: Discovery | None = None,
 ) -> tuple[Path, dict[str, Any]]:
     """The page as `report` writes it, and its numbers."""
-    checked_kind("title", title, str, "a text")
+    checked_kind("title", title, (str, type(None)), "a text")
     checked_question(question)
     given: list[str] | None = None
     if isinstance(runs, Mapping) and not isinstance(runs, (Trajectory, xr.Dataset)):
@@ -108,16 +108,17 @@ def page(
         for one, name in zip(loaded, names, strict=True)
         if isinstance(one, xr.Dataset)
     ]
+    main, others, ahead = _roles(asked) if asked else (None, (), ())
+    title = title or ("Bias during training" if main is None or main.several else "Bias of the model")
     told: dict[str, Any] = {
         "title": title,
         "question": None if question is None else question.to_json(),
         "version": __version__,
     }
     top = f'<a class="skip" href="#table">Skip to the table</a><p class="kick title">{escape(title)}</p>'
-    if not asked:
+    if main is None:
         inside = f"<h1>{escape(title)}</h1><main>{''.join(still)}</main>"
     else:
-        main, others, ahead = _roles(asked)
         named = {} if discovery is None else {"discovered": (DISCOVERED, discovered_section(discovery))}
         told |= facts(main, others)
         if main.evaluation is not None and all(isinstance(group, tuple) for group in main.groups):

@@ -37,7 +37,7 @@ def strips(found: Findings, axis: StretchedAxis, frame: Frame, y: float) -> tupl
     for name, one in rows:
         above = frame is NARROW and not found.two  # names of pairs need more room than those of measures
         if above:
-            parts.append(svg.text(frame.left, y + 10, short(name, frame.room + frame.right, PLAIN), "sl"))
+            parts.append(svg.text(frame.left, y + 10, short(name, frame.room + frame.right), "sl"))
             y += 14
         else:
             parts.append(svg.text(frame.left - 5, y + 12, short(name, frame.left - 5, PLAIN), "sl", "end"))

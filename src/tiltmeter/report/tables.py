@@ -29,14 +29,14 @@ def measure_table(found: Findings) -> str:
 
 def _two(found: Findings) -> str:
     a, b = found.names
-    head = ["Measure", a, b, f"Difference, {a} minus {b}", "Clear?", "Over training"]
+    head = ["Measure", a, b, f"Difference, {a} minus {b}", "Clear?", *(["Over training"] if found.several else [])]
     rows = []
     if found.evaluation is not None:
         rows.append(_base_rates(found))
     rows += [_measure(found, row) for row in [*found.rows.values(), *found.extra.values()]]
     if found.calibration is not None and len(found.calibration.groups) == 2:
         rows.append(_calibration(found))
-    return card_table(head, rows, _caption(found))
+    return card_table(head, [row[: len(head)] for row in rows], _caption(found))
 
 
 def _caption(found: Findings) -> str:
@@ -44,9 +44,10 @@ def _caption(found: Findings) -> str:
     text = "Small numbers below a value are its own 95 % limits."
     if found.scope == "exact":
         return "Exact values, or values without known errors."
+    last = " of the last evaluation" if found.several else ""
     return (
-        f"{text} Differences of curves hold over {found.judged.family}; those of measures of the last evaluation hold "
-        f"together too, each set at {level}. A difference is clear where its limits leave out 0."
+        f"{text} Limits of differences in rates and loss hold over {found.judged.family}; those of the other "
+        f"measures{last} hold together too, each set at {level}. A difference is clear where its limits leave out 0."
     )
 
 

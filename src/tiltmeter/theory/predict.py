@@ -18,7 +18,7 @@ from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.students import Linear, Network, Student, checked_student, refuse_softmax
-from tiltmeter.problem.times import checked_times
+from tiltmeter.problem.times import DEFAULT_TIMES, checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.classes.predict_classes import predict_classes
@@ -71,7 +71,7 @@ def solved_theory(
 def predict(
     problem: Mixture | ClassMixture,
     sgd: SGD | Flow | Descent,
-    times: Any,
+    times: Any = None,
     curves: Iterable[str] | None = None,
     student: Student = Linear(),
     quadrature: Sobol | None = None,
@@ -109,13 +109,16 @@ def predict(
     Args:
         problem: Groups with their shares, variances, means and labelling rules.
         sgd: How the student is trained: learning rate, batch, start, weights.
-        times: Times of the evaluations, t = steps / d; steps for `Descent`.
+        times: Times of the evaluations, t = steps / d; steps for `Descent`. None: 400 from 0.01 to 200, even in
+            log time.
         curves: Curves to compute, see `docs/names.md`; None: all. Fewer are faster.
         student: Model that learns, one of `tm.problem.students`.
         quadrature: Nodes of averages without closed form; None: `Sobol()`.
         data: Fixed training set; None: every example is fresh.
     """
-    times = checked_times(times)
+    if times is None and isinstance(sgd, Descent):
+        raise ValueError("`times` should be the steps of `Descent` to evaluate after. Found None.")
+    times = checked_times(DEFAULT_TIMES if times is None else times)
     student = checked_student(student)
     if isinstance(problem, ClassMixture):
         if data is not None or not isinstance(sgd, SGD):

@@ -11,7 +11,6 @@ from torch import nn
 
 import tiltmeter as tm
 from networks import small_cnn
-from tiltmeter.forecast.twin import forecasts_by_twins as cut_twins
 from tiltmeter.forecast.twin import twins
 from tiltmeter.forecast.twin import twins as scaled_recipe
 from tiltmeter.interventions import StepIntervention
@@ -73,17 +72,6 @@ def test_less_than_full_width_is_near(name, data):
     told = tm.forecast(network(), *data, recipe, method=tm.methods.Twin(1 / 4))
     plain = tm.train(network(), *data, RECIPE)
     assert off(told, run) < 0.5 * off(plain, run)  # the intervention is told apart from the plain training
-
-
-@pytest.mark.parametrize("name", ["GroupDRO", "CVaR"])
-def test_laws_side_by_side_are_laws_one_by_one(name, data, monkeypatch):
-    recipe = replace(RECIPE, interventions=(INTERVENTIONS[name],), steps=10)
-    both = tm.forecast(network(), *data, recipe, method=tm.methods.Twin(1 / 4))
-    assert both.origin.settings["calculation"]["trained"] == "side by side"
-    monkeypatch.setattr(cut_twins, "shared_rates", lambda *_: None)
-    alone = tm.forecast(network(), *data, recipe, method=tm.methods.Twin(1 / 4))
-    assert set(both) == set(alone)
-    assert float(abs(both["loss"] - alone["loss"]).max()) < 1e-5
 
 
 @pytest.mark.slow

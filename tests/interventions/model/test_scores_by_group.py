@@ -78,12 +78,12 @@ def trained(train, held_out, held, *laws):
 
 
 class TestThreshold:
-    @pytest.mark.parametrize("equal", ["positive_rate", "tpr"])
+    @pytest.mark.parametrize("equal", ["positive_rate", "tpr", "fpr"])
     def test_rates_are_equal_on_the_points_it_was_fitted_to(self, equal):
         data = points()
         fitted = I.GroupThreshold(equal).deliver(first_input(), data)
         scores = fitted(data.tensors()[0], np.asarray(data.groups)[data.codes].tolist()).detach().numpy()
-        counted = np.ones(len(data), bool) if equal == "positive_rate" else data.y == 1
+        counted = {"tpr": data.y == 1, "fpr": data.y == 0}.get(equal, np.ones(len(data), bool))
         whole = (data.x[counted, 0] > 0).mean()
         for group in data.groups:
             chosen = own(data, group) & counted
@@ -189,7 +189,7 @@ class TestBadInput:
             tm.train(first_input(), data, data, tm.Recipe(lr=0.1, steps=2, interventions=(law,)))
 
     def test_values(self):
-        with pytest.raises(ValueError, match='`equal` should be "positive_rate", "tpr" or "error"'):
+        with pytest.raises(ValueError, match='`equal` should be "positive_rate", "tpr", "fpr" or "error"'):
             I.GroupThreshold("luck")
         with pytest.raises(ValueError, match=r"decides between two labels by one score. Found 2 scores"):
             I.GroupThreshold().deliver(first_input(2), points())

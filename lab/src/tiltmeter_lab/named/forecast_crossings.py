@@ -12,7 +12,7 @@ import numpy as np
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
-from tiltmeter_lab.shared.clustered import clustered
+from tiltmeter_lab.shared.clustered import clustered, clustered_share
 from tiltmeter_lab.shared.crossings_told import CROSSINGS, above_pilot, beside_pilot, crossings_told
 from tiltmeter_lab.shared.route_rows import FORETOLD, Row, ScoredRuns, rows
 from tiltmeter_lab.shared.route_runs import Prepared, Sizes, task_runs
@@ -80,7 +80,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
                 "share of crossings within a factor 1.25, less that of the first 5 %",
                 0.0,
                 beside_pilot(every, kind),
-                error=above_pilot(every, kind)[1], seeds=seeds, safe=False
+                error=above_pilot(every, kind)[1], seeds=seeds, freedom=max(1, chosen - 1), safe=False
             )
             for kind in ("rehearsals", "twin")
         ),
@@ -90,7 +90,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
 def _told(every: Sequence[Row], kind: str, scouts: int, chosen: int, seeds: int) -> Claim:
     hits, tasks = crossings_told(every, kind)
     enough = len(hits) >= CROSSINGS
-    share, error = clustered(hits, tasks, np.mean) if enough else (float("nan"), None)
+    share, trials = clustered_share(hits, tasks) if enough else (float("nan"), None)
     few = "" if enough else f" {sum(hits)} of {len(hits)}; {CROSSINGS} are needed for a verdict."
     return Claim(
         f"Crossings are predicted by {'a twin' if kind == 'twin' else kind}",
@@ -98,7 +98,7 @@ def _told(every: Sequence[Row], kind: str, scouts: int, chosen: int, seeds: int)
         f"share of {len(hits)} crossings shown after step 10 predicted within a factor 1.25",
         0.8,
         f"{chosen} tasks, the first of {scouts} whose scout, a training from another seed, shows a crossing.{few}",
-        error=error,
+        trials=trials,
         seeds=seeds,
         safe=False,
     )

@@ -36,3 +36,18 @@ def clustered(
             for _ in range(DRAWS)
         ]
     return float(statistic(given)), float(np.nanstd(drawn))
+
+
+def clustered_share(hits: Sequence[bool], tasks: Sequence[Any]) -> tuple[float, int]:
+    """A share of hits and of how many independent trials it is worth, for an interval that stays within 0 and 1.
+
+    >>> clustered_share([True] * 6, [0, 0, 1, 1, 2, 2])
+    (1.0, 3)
+
+    Trials of one task resemble one another. Where all of them agree nothing is known about how much, and every task
+    counts once.
+    """
+    share, error = clustered(hits, tasks, np.mean)
+    if not error:
+        return share, len(set(tasks))
+    return share, max(1, min(len(hits), round(share * (1.0 - share) / error**2)))

@@ -1,13 +1,14 @@
 // The chart of the forecast page: the forecast, the one before it was bent, and what really happened as marks.
 import { Chart, groupColours, seriesEncoding, timeAxis } from "./charts.js";
 import { linesOf } from "./run_charts.js";
+import { curveWords } from "./plain_words.js";
 
 export function forecastChart(place, read) {
   return new Chart(place, () => {
     const { groups, clock, curve, hasBand } = read();
     const colours = groupColours(groups);
     const x = timeAxis(clock);
-    const y = { field: "value", type: "quantitative", title: curve, scale: { zero: false } };
+    const y = { field: "value", type: "quantitative", title: curveWords(curve), scale: { zero: false } };
     const own = { color: { field: "group", type: "nominal", scale: { domain: groups, range: colours }, title: null, legend: null } };
     return {
       height: 320,

@@ -1,4 +1,8 @@
-// The phases in everyday words, for a reader who does not know yet what it means that a group leads.
+// Curves in words, and the phases in everyday words, for a reader who does not know yet what it means that a group leads.
+const CURVE_NAMES = { tpr: "true positive rate", fpr: "false positive rate", positive_rate: "selection rate", error: "error rate" };
+
+export const curveWords = (curve) => CURVE_NAMES[curve] ?? (curve ?? "").replaceAll("_", " ");
+
 const BECAUSE = {
   "larger variance": "whose inputs vary more", "smaller variance": "whose inputs vary less", "more data": "which has more data", "less data": "which has less data",
   "shift and label imbalance": "because where a group lies hints at its labels", "teachers, start or loss weights": "because of its rule, its start or its weight in the loss",

@@ -1,6 +1,7 @@
 // The charts of the runs page: curves of groups and runs on one chart, and the gap with its band.
 import { Chart, DASHES, groupColours, timeAxis } from "./charts.js";
 import { make } from "./elements.js";
+import { curveWords } from "./plain_words.js";
 
 // Below so many pixels the names of runs stand below one another.
 const NARROW = 620;
@@ -17,11 +18,11 @@ export function runChart(place, read) {
     return {
       height: 320,
       layer: [
-        { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...ofGroup } },
-        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curve, scale: { zero: false } }, ...ofGroup, strokeDash: dash } },
-        { data: { name: "aheadBands" }, mark: { type: "area", opacity: 0.2 }, encoding: { x, y: { field: "lower", type: "quantitative", title: curve }, y2: { field: "upper" }, ...ofGroup } },
-        { data: { name: "ahead" }, mark: { type: "line", strokeWidth: 1.8, strokeDash: [3, 4] }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...ofGroup } },
-        { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curve }, ...ofGroup } },
+        { data: { name: "seeds" }, mark: { type: "line", opacity: 0.3, strokeWidth: 1 }, encoding: { x, y: { field: "value", type: "quantitative", title: curveWords(curve), scale: { zero: false } }, ...ofGroup } },
+        { data: { name: "curves" }, mark: { type: "line", strokeWidth: 2.2, point: false }, encoding: { x, y: { field: "value", type: "quantitative", title: curveWords(curve), scale: { zero: false } }, ...ofGroup, strokeDash: dash } },
+        { data: { name: "aheadBands" }, mark: { type: "area", opacity: 0.2 }, encoding: { x, y: { field: "lower", type: "quantitative", title: curveWords(curve) }, y2: { field: "upper" }, ...ofGroup } },
+        { data: { name: "ahead" }, mark: { type: "line", strokeWidth: 1.8, strokeDash: [3, 4] }, encoding: { x, y: { field: "value", type: "quantitative", title: curveWords(curve) }, ...ofGroup } },
+        { data: { name: "points" }, mark: { type: "point", filled: true, size: 26 }, encoding: { x, y: { field: "value", type: "quantitative", title: curveWords(curve) }, ...ofGroup } },
         { data: { name: "marks" }, mark: { type: "rule", strokeDash: [4, 3] }, encoding: { x: { ...x, field: "time" } } },
         { data: { name: "marks" }, mark: { type: "text", angle: 270, align: "left", dy: -8, fontSize: 11 }, encoding: { x: { ...x, field: "time" }, y: { value: 310 }, text: { field: "label" } } },
         { data: { name: "crossings" }, mark: { type: "rect", opacity: 0.18, strokeWidth: 1, strokeDash: [2, 2], strokeOpacity: 1, minBandSize: 2 }, encoding: { x: { ...x, field: "low" }, x2: { field: "high" } } },
@@ -53,7 +54,7 @@ export class GapCharts {
   describe(i) {
     const { clock, log, curve } = this.read();
     const x = timeAxis(clock, log);
-    const y = { field: "gap", type: "quantitative", title: `difference in ${curve}`, scale: { zero: true } };
+    const y = { field: "gap", type: "quantitative", title: `difference in ${curveWords(curve)}`, scale: { zero: true } };
     return {
       title: { text: this.bands[i].pair, anchor: "start" },
       height: 160,

@@ -76,7 +76,7 @@ export class RunTable {
     return make("tr", { onclick: choose, "aria-selected": String(this.chosen.has(row.run)), "data-run": row.run },
       make("td", {}, box, make("label", { for: id, class: "unseen" }, `show ${row.name}`)),
       make("td", {}, name), make("td", { class: `state state-${row.state}` }, row.state),
-      make("td", {}, told?.why ? hint(told.leader, told.why) : told?.leader ?? "…"), make("td", {}, told?.crossing ? shortNumber(told.crossing) : ""),
+      make("td", {}, told?.why ? hint(told.leader, told.why) : told?.leader ?? "…"), make("td", {}, told?.crossing ? [...new Set(told.crossing.map((time) => shortNumber(time)))].join(" to ") : ""),
       make("td", { class: "nowrap" }, ageOf(this.now - row.changed)));
   }
 }

@@ -4,7 +4,7 @@ import { make } from "./elements.js";
 const LEVELS = ["low", "fair", "reliable"];
 
 export function trustMeter(...details) {
-  const bars = make("span", { class: "bars", "aria-hidden": "true" }, ...LEVELS.map(() => make("i")));
+  const bars = make("span", { class: "levels", "aria-hidden": "true" }, ...LEVELS.map(() => make("i")));
   const text = make("span");
   const element = make("details", { id: "trust", class: "trust hidden" }, make("summary", {}, bars, text), ...details);
   return {

@@ -15,9 +15,16 @@ from torch import Tensor, nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.task import ForecastTask, copy_seeds
 from tiltmeter.forecast.twin.cut import Cutter, Units
-from tiltmeter.forecast.twin.light_training import train_one_by_one
 from tiltmeter.forecast.twin.rule import Scale
-from tiltmeter.forecast.twin.twins import ResumeState, ScaledTwin, by_place, scaled, scaled_recipe, shifted
+from tiltmeter.forecast.twin.twins import (
+    ResumeState,
+    ScaledTwin,
+    by_place,
+    scaled,
+    scaled_recipe,
+    shifted,
+    train_twins,
+)
 from tiltmeter.forecast.twin.untrained import Untrained
 from tiltmeter.modules.forward import Read
 from tiltmeter.modules.untouched import deep_copy
@@ -125,8 +132,7 @@ def rest_by_copies(
         twins.append(twin)
         networks.append(shifted(wide, twin))
         recipes.append(_rest(recipe, own, twin, places, state, total, Later(sampling, state.step)))
-    ahead = None if twins[0].whole else [None] * len(twins)  # the optimiser goes on from what it remembers
-    runs = train_one_by_one(networks, recipes, seeds, *by_place(train, task.held_out), rest, False, ahead)
+    runs = train_twins(networks, recipes, seeds, *by_place(train, task.held_out), rest, False)
     account: dict[str, Any] = {
         "cut": {name: list(counts) for name, counts in twins[0].cut.cut.items()},
         "whole": list(twins[0].cut.whole),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple
@@ -22,7 +22,11 @@ from tiltmeter.forecast.twin.rule import Kind, Scale, fused_adam_options, kind_o
 from tiltmeter.forecast.twin.untrained import Untrained
 from tiltmeter.modules.forward import Read, flat_scores
 from tiltmeter.modules.untouched import deep_copy
+from tiltmeter.progress import Progress
 from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.watch import Watch
+from tiltmeter.record import Trajectory, stack
+from tiltmeter.training.loop import train as train_model
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,10 +161,6 @@ class Follower(LRScheduler):
             group |= {name: source[name] for name in FOLLOWED if name in source}
 
 
-#: Points that a twin answers at once: so many at the most, and of so many numbers together.
-TOGETHER, NUMBERS = 1024, 2**20
-
-
 def by_place(train: GroupedData, held_out: GroupedData) -> tuple[GroupedData, GroupedData]:
     """The same labels, groups and weights; the points to look at count on from those to train on."""
     first = np.arange(len(train))[:, None]
@@ -200,12 +200,6 @@ class Shifted(nn.Module):
         self.network, self.points, self._read = network, points, read
         self._layer = [layer]  # in a list: it is a part of the network already
         self.gradient_norms = {f"network.{name}": norm for name, norm in (norms or {}).items()}
-
-    @property
-    def together(self) -> int:
-        """How many points should be answered at once: calls take long beside small points, large ones fill memory."""
-        size = self.points.held_out[:1].numel()
-        return max(1, min(TOGETHER, NUMBERS // max(1, size)))
 
     def forward(self, places: Tensor) -> Tensor:
         x, added = self.points.at(places[:, 0])
@@ -348,6 +342,30 @@ def shifted_anywhere(wide: Untrained, twin: ScaledTwin) -> ShiftedAnywhere:
     settled = Pair(wide.gathered(wide.model), wide.gathered(twin.network))
     layer: Any = twin.network.get_submodule(names[0]) if names else None
     return ShiftedAnywhere(twin.network, wide.read, settled, early, layer, twin.norms)
+
+
+def train_twins(
+    networks: Sequence[nn.Module],
+    recipes: Sequence[Recipe],
+    seeds: Sequence[int],
+    train: GroupedData,
+    held_out: GroupedData,
+    watch: Watch,
+    progress: bool,
+) -> Trajectory:
+    """The curves of all twins, with a dimension `seed` of their numbers where there are several.
+
+    The data are those that the twins take: points, or their places.
+    """
+    runs: list[Trajectory] = []
+    with Progress(len(networks), lambda done: f"Twin {done} of {len(networks)}") as tell:
+        for number, (network, recipe, seed) in enumerate(zip(networks, recipes, seeds, strict=True)):
+            run = train_model(network, train, held_out, recipe, watch=replace(watch, read=None), seed=seed)
+            origin = replace(run.origin, seeds=(number,))
+            runs.append(Trajectory(dict(run), run.clock, origin, run.diverged, points=run.points))
+            if progress:
+                tell(number + 1)
+    return stack(runs) if len(runs) > 1 else runs[0]
 
 
 def _reads_out(model: nn.Module, name: str, shares: Shares, outputs: int) -> bool:

@@ -38,7 +38,8 @@ class GroupThreshold(ModelIntervention):
     one equal rate says nothing about the others.
 
     Args:
-        equal: Rate that is made equal: "positive_rate" or "tpr"; "error": each group its own smallest error instead.
+        equal: Rate that is made equal: "positive_rate", "tpr" or "fpr"; "error": each group its own smallest error
+            instead.
         attribute: Which attribute each group has; each gets one threshold. None: every group its own.
     """
 
@@ -46,12 +47,13 @@ class GroupThreshold(ModelIntervention):
     logits = True
     cannot = "rank points of a group in another order: only its threshold moves"
 
-    equal: Literal["positive_rate", "tpr", "error"] = "positive_rate"
+    equal: Literal["positive_rate", "tpr", "fpr", "error"] = "positive_rate"
     attribute: Mapping[Hashable, Hashable] | None = None
 
     def __post_init__(self) -> None:
-        if self.equal not in ("positive_rate", "tpr", "error"):
-            raise ValueError(f'`equal` should be "positive_rate", "tpr" or "error". Found equal = {self.equal!r}.')
+        if self.equal not in ("positive_rate", "tpr", "fpr", "error"):
+            known = '"positive_rate", "tpr", "fpr" or "error"'
+            raise ValueError(f"`equal` should be {known}. Found equal = {self.equal!r}.")
 
     def check(self, data: Any) -> None:
         self._groups(data)
@@ -72,7 +74,7 @@ class GroupThreshold(ModelIntervention):
         if scores.ndim != 1:
             raise ValueError(f"GroupThreshold decides between two labels by one score. Found {scores.shape[1]} scores.")
         positive = data.y == data.y.max()
-        counted = positive if self.equal == "tpr" else np.ones(len(data), dtype=bool)
+        counted = {"tpr": positive, "fpr": ~positive}.get(self.equal, np.ones(len(data), dtype=bool))
         rate = float((scores[counted] > 0).mean())
         shift = []
         for code in range(len(groups.names)):
