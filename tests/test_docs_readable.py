@@ -10,7 +10,9 @@ import tiltmeter as tm
 
 DOCS = Path(__file__).parents[1] / "docs"
 EVERY_PAGE = sorted(
-    page for page in DOCS.rglob("*.md") if page.relative_to(DOCS).parts[0] not in ("_build", "api", "evidence", "gallery")
+    page
+    for page in DOCS.rglob("*.md")
+    if page.relative_to(DOCS).parts[0] not in ("_build", "api", "evidence", "gallery")
 )
 MOST_WORDS, MOST_ON_A_PAGE, MOST_IN_A_SENTENCE, MOST_LONG_SENTENCES = 60_000, 2500, 30, 0.05
 FENCE = re.compile(r"^(`{3,}|:{3,})([^\n]*)\n(.*?)^\1\s*$", re.MULTILINE | re.DOTALL)

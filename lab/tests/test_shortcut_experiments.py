@@ -46,7 +46,7 @@ def test_quick_shortcuts():
     runs = shortcuts.run(shortcuts.QUICK, make_now)
     found = shortcuts.claims(runs)
     assert all(claim.holds for claim in found if claim.safe), [str(claim) for claim in found if not claim.holds]
-    assert len(found) == 11
+    assert len(found) == 12
     assert len(shortcuts.pictures(runs)) == 4
 
 

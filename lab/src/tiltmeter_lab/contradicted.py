@@ -31,6 +31,10 @@ OURS: dict[str, dict[str, str]] = {
         "Control: gradient noise": "Ours, a control that fails: labels are exactly linear here, so that the noise "
         "vanishes with the error and hides nothing.",
     },
+    "shortcuts": {
+        "It bends the boundary only there": "Ours: published is that the penalty helps a starved feature, which is "
+        "clear; it bends other boundaries just as much.",
+    },
     "optimiser-or-speed": {
         "Adam on toy": "Ours: on the toy Adam takes another path than SGD, as the last row of that experiment says.",
     },

@@ -90,6 +90,7 @@ OF_CLAIM: dict[str, dict[str, Origin]] = {
     },
     "bar-actions": {"JTT": OURS, "PrunedEasy": OURS, "SpectralDecoupling": OURS},
     "low-sensitivity": {"Fitting noisy labels": OURS},
+    "shortcuts": {"It bends the boundary only there": OURS},
     "group-measures": {"What the groups pull": OURS, "Random networks": OURS},
     "edge-of-stability": {"That one side": OURS, "No loss is sharper": OURS, "A linear model has": OURS},
     "low-dimensional-dependence": {"A network that cannot": OURS, "Yet the first layer": OURS},

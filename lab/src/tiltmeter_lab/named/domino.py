@@ -33,7 +33,8 @@ DECAY, NO_DECAY, CONTROL = "weight decay", "no weight decay", "no digits"
 class Setting:
     """How many dominoes of which size, the network, and how it is trained; rate up over an eighth, then down to zero.
 
-    `scale` multiplies all weights at the start. The published setting takes a graphics card: it was not run here.
+    `scale` multiplies all weights at the start. The published setting was not run: on one core a step of its
+    ResNet-18 takes 12 s, and 100,000 of them two weeks.
     """
 
     points: int = 2000

@@ -157,8 +157,8 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         Claim(
             "After its peak the share of high frequencies falls again",
             float(fall.mean()),
-            "mean fall from its peak after the best moment, found on the other half of the seeds, to the end, in parts of "
-            "the peak",
+            "mean fall from its peak after the best moment, found on the other half of the seeds, to the end, in parts "
+            "of the peak",
             0.05,
             "A second descent needs longer training and a larger network than this."
             if float(again.mean()) < 0.01

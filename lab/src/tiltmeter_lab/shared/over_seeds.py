@@ -125,7 +125,7 @@ def mean_claim(
     """
     numbers = np.asarray(values, dtype=float).ravel()
     mean, error = mean_and_error(numbers)
-    known = np.count_nonzero(~np.isnan(numbers))
+    known = int((~np.isnan(numbers)).sum())
     freedom = None if known == numbers.size else max(known - 1, 1)  # seeds without a number do not count
     return Claim(
         sentence, mean, what, threshold, where, rule, error or None, numbers.size, safe, neutral, freedom=freedom

@@ -94,8 +94,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
             rule="at most",
             neutral=1.0,
         ),
+        mean_claim("The penalty bends the boundary where the feature was starved", cured, "mean gain of spread", 0.0),
         mean_claim(
-            "The penalty bends the boundary where the feature was starved, and only there",
+            "It bends the boundary only there",
             cured - also,
             "mean gain of spread, over that of moons that overlap",
             0.0,
