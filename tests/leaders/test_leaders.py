@@ -88,7 +88,9 @@ class TestSentences:
             wrong[:, np.flatnonzero(groups == name)[:share]] = True
         told = tm.leaders(run(values, groups, wrong=wrong)).headline
         assert told.claim.startswith("No difference in error is clear; it is at most ")
-        assert re.fullmatch(r"About [\d,]+ more held-out cases of [ab] would show whether the gap is 4 points\.", told.settle)
+        assert re.fullmatch(
+            r"About [\d,]+ more held-out cases of [ab] would show whether the gap is 4 points\.", told.settle
+        )
 
 
 class TestScopes:

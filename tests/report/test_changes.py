@@ -93,7 +93,9 @@ def test_the_table_has_a_row_for_each_change(plain, better):
 
 def test_no_change_is_said_to_be_none(plain, made):
     same = trained(made.decided(BEFORE, ["a", "b"]), "again")
-    assert what_would_change(plain, (same,)).startswith("No clear change of the difference with again and another threshold")
+    assert what_would_change(plain, (same,)).startswith(
+        "No clear change of the difference with again and another threshold"
+    )
     assert "no clear change (0.0 to 0.0 points)" in words(change_table(plain, (same,)))
     assert "the same settings" in words(change_table(plain, (same,)))
 
