@@ -1,6 +1,7 @@
 """The house: imports point down, and the front door is light."""
 
 import ast
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -109,3 +110,11 @@ def test_every_daily_name_can_be_had_and_is_documented():
     with pytest.raises(AttributeError, match="no 'predit'"):
         _ = tiltmeter.predit
     assert "predict" in dir(tiltmeter)
+
+
+def test_the_map_of_the_code_names_every_room_and_no_other():
+    text = (SOURCE.parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
+    drawn = text.partition("```text\n")[2].partition("```")[0]
+    heads = (re.match(r"[a-z_, ]+?(?:  |$)", line) for line in drawn.splitlines() if not line.startswith(" "))
+    named = {name for head in heads if head for name in head[0].strip().split(", ")}
+    assert named | {"results"} == set(LEVEL)
