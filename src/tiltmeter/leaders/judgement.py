@@ -140,6 +140,8 @@ def _of_forecast(trajectory: Trajectory, names: Sequence[str], pair: Pair | None
     """Return the same for a forecast; None for anything else."""
     if trajectory.origin.source != "forecast":
         return None
+    if any("seed" in curve.dims for name, curve in trajectory.items() if name.endswith("_gap_low")):
+        raise ValueError("A forecast has a promise of its own and is judged by itself. Found several, stacked.")
     if all(gap_band(trajectory, name) is None for name in names):
         why = "it is not judged, since nothing is promised"
         note = "This forecast promises nothing, so no leader is named"
