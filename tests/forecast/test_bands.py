@@ -105,7 +105,7 @@ def test_a_saved_forecast_keeps_its_promise(tmp_path):
     loaded = tm.load(tmp_path / "a")
     assert loaded.origin.settings["promise"]["sentence"] == "Rehearsed 3 times, 90 % band over all evaluations"
     assert gap_band(loaded, "loss") is not None
-    with pytest.raises(ValueError, match="is judged by itself. Found several, stacked"):
+    with pytest.raises(ValueError, match=r"is judged by itself\. Found several, stacked"):
         tm.leaders(tm.stack([loaded, loaded]))
 
 
