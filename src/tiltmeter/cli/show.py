@@ -126,7 +126,8 @@ class Summary:
             return
         print_result(self.sentence)
         for doubt in self.doubts:
-            print(doubt)
+            if "cannot be told apart" not in self.sentence:  # said already
+                print(doubt)
         for line in [] if self.classes is None else str(self.classes).splitlines()[1:]:
             print(line)
         measured = self.leaders is not None and self.leaders.basis not in ("exact", "values")
@@ -275,7 +276,7 @@ def _doubts(undecided: tuple[Undecided, ...]) -> list[str]:
     for one in undecided:
         same.setdefault((one.low, one.high), []).append(" or ".join(map(group_name, one.pair)))
     return [
-        f"Not clear between {low:.4g} and {high:.4g} who leads: {', '.join(pairs)}."
+        f"Between {low:.4g} and {high:.4g} it is not clear who leads: {', '.join(pairs)}."
         for (low, high), pairs in same.items()
     ]
 
