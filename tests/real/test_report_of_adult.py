@@ -39,5 +39,5 @@ def test_the_first_paragraph_holds_both_facts_and_the_reason(tmp_path):
     assert "Wrong decisions overall point the other way: " in in_words(found)
     share = {g: rates[1.0] for g, rates in held_out.label_rates.items()}
     facts = f"{100 * share['Female']:.0f} % of Female and {100 * share['Male']:.0f} % of Male are positive"
-    assert f"Base rates differ: {facts}." in reason(found)
+    assert f"The groups differ to begin with: {facts}." in reason(found)
     assert tm.report([run], tmp_path / "adult.html", question=benefit).stat().st_size < 200_000

@@ -106,7 +106,7 @@ def test_seeds_are_thin_lines_and_a_scope(tmp_path, made):
     text = words(
         tm.report([small(made, seeds=5, wobble=0.02)], tmp_path / "run.html", question=tm.Question(kind="benefit"))
     )
-    assert "5 trainings, evaluated at 2 steps. If no groups differed, at most 1 such report in 20" in text
+    assert "5 trainings. At most 1 such report in 20 is a false alarm." in text
     assert text.count('class="seed g0"') == 10  # wide and narrow
     assert "The sign is the same in 5 of 5 seeds" in text
 

@@ -148,7 +148,7 @@ class TestFacts:
             f"{100 * abs(limit):.0f}"
             for limit in (census.headline.differences[0].high, census.headline.differences[0].low)
         )
-        assert small == f"gap; 95 % limits: {low} to {high}"
+        assert small == f"gap; likely {low} to {high} (95 %)"
         assert first_screen._since(census) == ("at step 500", "the last evaluation only")
         assert first_screen._how_sure(census) == ("hardly chance", "in this training; another may differ")
         assert first_screen._tried((), []) == ("no change tried", "the command “tiltmeter advise” tries changes")
@@ -159,7 +159,7 @@ class TestFacts:
     def test_against_all_together(self, many):
         large, small = first_screen._how_much(many)
         assert large == "51 points"  # 20 % against 1,000 of 1,400: groups under 20 positives do not count
-        assert small.startswith("gap; 95 % limits: ")  # the headline names both
+        assert small.startswith("gap; likely ")  # the headline names both
 
     def test_every_measure_has_its_verdict(self, census):
         drawn = first_screen.dots(census)
@@ -210,7 +210,7 @@ class TestAnswers:
     def test_why_measures_disagree(self, census):
         assert answers.disagree(census)
         text = answers.reason(census)
-        assert text.startswith("Base rates differ: 3.5 % of women and 14.3 % of men are positive.")
+        assert text.startswith("The groups differ to begin with: 3.5 % of women and 14.3 % of men are positive.")
         assert "the model removes for women no clear part (" in text
         assert "for men 30 % (" in text
 
@@ -218,10 +218,10 @@ class TestAnswers:
         """71 of 4,251 against 301 of 3,749; in the data 150 of 4,251 against 536 of 3,749."""
         text = answers.audit(census)
         assert text.startswith("The selection rate is 1.7 % for women and 8.0 % for men: impact ratio 0.21 (0.16 to ")
-        assert "clearly below four fifths" in text
+        assert "The rule of four fifths asks for 0.80: clearly not met." in text
         assert text.endswith("A model that is always right would have 0.25.")
         near = findings(made.decided([(370, 30, 60, 40), (360, 40, 50, 50)], ["a", "b"]), "", BENEFIT)
-        assert "below four fifths, but not clearly." in answers.audit(near)
+        assert "asks for 0.80: not met, but not clearly." in answers.audit(near)
 
     def test_when(self, census, equal):
         assert onset.when_did_it_arise(census).startswith("It is clear from step 500 of 500 on to the end.")

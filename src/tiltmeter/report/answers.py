@@ -151,16 +151,17 @@ def _base_rates(found: Findings) -> str:
     low, high = (first, second) if rates[first] <= rates[second] else (second, first)
     least, most = percents(float(rates[low]), float(rates[high]))
     if least == most:
-        return f"Base rates are alike: {least} of both {_positive(found)}."
+        return f"The groups are alike to begin with: {least} of both {_positive(found)}."
     assert found.evaluation is not None
     counts = found.evaluation.rates().count.sum(-1)
     spread = sum(float(rates[place] * (1 - rates[place]) / counts[place]) for place in (first, second))
     if abs(rates[first] - rates[second]) < 2.0 * math.sqrt(spread):
         return (
-            f"Base rates are alike: {least} of {found.names[low]} and {most} of {found.names[high]} {_positive(found)}."
+            f"The groups are alike to begin with: {least} of {found.names[low]} and {most} of {found.names[high]} "
+            f"{_positive(found)}."
         )
     both = f"{least} of {found.names[low]} and {most} of {found.names[high]}"
-    return f"Base rates differ: {both} {_positive(found)}."
+    return f"The groups differ to begin with: {both} {_positive(found)}."
 
 
 def _positive(found: Findings) -> str:
@@ -231,13 +232,9 @@ def audit(found: Findings) -> str:
     if not ratio.known:
         return f"{text}: too few for an impact ratio."
     text += f": impact ratio {ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
-    if ratio.high < 0.8:
-        text += ", clearly below four fifths."
-    elif ratio.low >= 0.8:
-        text += ", clearly not below four fifths."
-    else:
-        side = "below" if ratio.value < 0.8 else "above"
-        text += f", {side} four fifths, but not clearly."
+    met = "not met" if ratio.value < 0.8 else "met"
+    sure = f"clearly {met}" if ratio.high < 0.8 or ratio.low >= 0.8 else f"{met}, but not clearly"
+    text += f". The rule of four fifths asks for 0.80: {sure}."
     if np.isfinite(impact.in_data):
         text += f" A model that is always right would have {impact.in_data:.2f}."
     if impact.unrated:

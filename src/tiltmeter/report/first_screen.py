@@ -58,10 +58,7 @@ def _rests_on(found: Findings) -> str:
         return judged.headline.licence
     noun = "training" if found.several else "model"
     runs = f"One {noun}" if found.seeds == 1 else f"{found.seeds} {noun}s"
-    moments = "steps" if found.clock == "step" else "moments"
-    times = f", evaluated at {judged.evaluations} {moments}" if found.several else ""
-    most = f"at most 1 such report in {round(1 / judged.level)} would say that some do"
-    return f"{runs}{times}. If no groups differed, {most}."
+    return f"{runs}. At most 1 such report in {round(1 / judged.level)} is a false alarm."
 
 
 def kicker(found: Findings) -> list[str]:
@@ -76,7 +73,7 @@ def kicker(found: Findings) -> list[str]:
     if found.several or found.last:
         words.append(f"{exact}{'up to' if found.several else 'at'} {when(found.clock, found.last)}")
     if found.evaluation is not None:
-        words.append(f"{len(found.evaluation.codes):,} held-out cases")
+        words.append(f"tested on {len(found.evaluation.codes):,} held-out cases")
     return words
 
 
@@ -130,7 +127,7 @@ def _how_much(found: Findings) -> tuple[str, str]:
     whose = "gap" if found.two or _in_headline(found, pair) else f"gap between {names}"
     size = points(gap.value) if row.term.share else number(gap.value)
     span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
-    sure = "" if found.scope == "exact" else f"; {100 * (1 - found.judged.level):g} % limits: {span}"
+    sure = "" if found.scope == "exact" else f"; likely {span} ({100 * (1 - found.judged.level):g} %)"
     return size, f"{whose}{sure}"
 
 
@@ -191,7 +188,7 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     if not offers:
         return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
     helps = "1 change helps" if len(offers) == 1 else f"{len(offers)} of {tried} changes help"
-    return helps, f"gap down to {points(abs(offers[0].left.value))}, at the price below"
+    return helps, f"gap down to {points(abs(offers[0].left.value))}; its price is below"
 
 
 def reason(found: Findings) -> str:
@@ -204,7 +201,7 @@ def caption(found: Findings) -> str:
     """What the lines and bands of the picture are."""
     parts = []
     if f"{found.headline.term.curve}_se" in found.run:
-        parts.append(f"Bands: {100 * (1 - found.judged.level):g} % limits.")
+        parts.append(f"Bands: where the values likely lie ({100 * (1 - found.judged.level):g} %).")
     if found.seeds > 1:
         parts.append("Thin: each training.")
     if found.many:
@@ -226,7 +223,7 @@ def dots(found: Findings) -> str:
         f'<td class="dots">{_dots(found, row, shown, end)}</td><td>{_verdict(found, row)}</td></tr>'
         for row in rows
     )
-    scale = "" if found.scope == "exact" or not rows[0].term.share else " Bars: 95 % limits."
+    scale = "" if found.scope == "exact" or not rows[0].term.share else " Bars: where the values likely lie (95 %)."
     legend = "".join(
         f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))} '
         for place in shown
@@ -307,8 +304,7 @@ def _verdict(found: Findings, row: Row) -> str:
     seen = max(abs(one.value) for one in known)
     if clear:
         return _tag("clear", f"gap {told(seen)}{rest}")
-    largest = max(max(abs(one.low), abs(one.high)) for one in known)
-    return _tag("not clear", f"gap {told(seen).split()[0]}, at most {told(largest)}{rest}")
+    return _tag("not clear", f"gap {told(seen)}: may be chance{rest}")
 
 
 def _tag(verdict: str, words: str) -> str:
