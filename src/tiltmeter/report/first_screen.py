@@ -126,6 +126,10 @@ def _how_much(found: Findings) -> tuple[str, str]:
     names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
     whose = "gap" if found.two or _in_headline(found, pair) else f"gap between {names}"
     size = points(gap.value) if row.term.share else number(gap.value)
+    if row.term.share and found.two:
+        first, second = (round(100 * row.values[place].value) for place in found.pair)
+        if abs(first - second) != round(100 * gap.value):  # 62 % and 73 % are 10.4 points apart, not 10
+            size = f"{100 * gap.value:.1f} points"
     span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
     sure = "" if found.scope == "exact" else f"; likely {span} ({100 * (1 - found.judged.level):g} %)"
     return size, f"{whose}{sure}"
