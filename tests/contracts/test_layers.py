@@ -118,3 +118,11 @@ def test_the_map_of_the_code_names_every_room_and_no_other():
     heads = (re.match(r"[a-z_, ]+?(?:  |$)", line) for line in drawn.splitlines() if not line.startswith(" "))
     named = {name for head in heads if head for name in head[0].strip().split(", ")}
     assert named | {"results"} == set(LEVEL)
+
+
+def test_every_measure_of_the_catalogue_is_a_public_name():
+    import tiltmeter as tm
+    from tiltmeter.measures.catalogue import MEASURES
+
+    missing = [place for place in MEASURES.values() if not hasattr(tm.measures, place.partition(":")[2])]
+    assert missing == []

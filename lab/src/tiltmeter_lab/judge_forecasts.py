@@ -391,7 +391,10 @@ def judge_advice(number: int) -> dict[str, Any]:
     for name in ("plain", *advice.interventions):
         arm = () if name == "plain" else advice.interventions[name]
         recipe = replace(task.recipe(ADVICE_ORDER), interventions=tuple(arm))
-        run, prices[name] = seconds(partial(tm.train, task.model(inputs), train, held_out, recipe, watch=watch()))
+        fitted = train if any(one.needs == "validation groups" for one in arm) else None  # as `advise` fits them
+        run, prices[name] = seconds(
+            partial(tm.train, task.model(inputs), train, held_out, recipe, watch=watch(), validation=fitted)
+        )
         worst[name] = float(run["error"].isel(time=-1).max("group"))
     first = advice.ranked[0].name
     return {
