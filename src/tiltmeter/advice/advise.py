@@ -13,7 +13,7 @@ from torch import nn
 from tiltmeter.advice.advice import PLAIN, Advice, advice_card
 from tiltmeter.advice.paired_changes import paired_changes
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method, training_refusal
+from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method
 from tiltmeter.forecast.policy import SECONDS, SHARE, checked_budget, twin_for
 from tiltmeter.forecast.rehearsal import Means, checked_executor, rehearse_arms, workers_of
 from tiltmeter.forecast.result import as_forecast
@@ -171,24 +171,15 @@ def _method(
 def _by_rehearsals(
     task: ForecastTask, recipes: Mapping[str, Recipe], most: int | None, unranked: dict[str, str], means: Means
 ) -> dict[str, Trajectory]:
-    tasks: dict[str, ForecastTask] = {}
     # A threshold is one number for each group: training points can fit it, and those that judge it must not.
     fitted = {
         name: task.train
         for name, recipe in recipes.items()
         if any(isinstance(one, GroupThreshold) for one in recipe.interventions)
     }
-    for name, recipe in recipes.items():
-        arm = task.with_recipe(recipe)
-        refused = training_refusal(arm, fitted.get(name))
-        if name == PLAIN and refused is not None:
-            raise ValueError(refused)
-        if refused is not None:
-            unranked[name] = refused
-        elif most is not None and len(tasks) >= most:
-            unranked[name] = "The budget does not pay for it."
-        else:
-            tasks[name] = arm
+    paid = list(recipes)[:most]
+    unranked.update({name: "The budget does not pay for it." for name in recipes if name not in paid})
+    tasks = {name: task.with_recipe(recipes[name]) for name in paid}
     runs: dict[str, Trajectory] = {}
     with Progress(len(tasks), lambda done: f"{done} of {len(tasks)} trainings") as tell:
         for name, run in rehearse_arms(tasks, 0, means, fitted):

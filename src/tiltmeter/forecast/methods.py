@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 if TYPE_CHECKING:
-    from tiltmeter.data.grouped import GroupedData
     from tiltmeter.forecast.bands import Promise
     from tiltmeter.forecast.policy import Choice
     from tiltmeter.forecast.rehearsal import Means
@@ -70,7 +69,7 @@ class Rehearsal:
                 "Rehearsals from other initial weights need a function that makes the network, as lambda: Network(). "
                 "Found a network."
             )
-        return training_refusal(task)
+        return _training_refusal(task)
 
     def cost(self, task: ForecastTask) -> float:
         copies = 1 if task.order_known and self.vary == "order" else self.copies
@@ -122,7 +121,7 @@ class Linear:
     def refusal(self, task: ForecastTask) -> str | None:
         from tiltmeter.forecast.linear_head import head_refusal
 
-        return head_refusal(task) or training_refusal(task)
+        return head_refusal(task) or _training_refusal(task)
 
     def cost(self, task: ForecastTask) -> float:
         from tiltmeter.forecast.linear_head import head_cost
@@ -224,7 +223,7 @@ class Pilot:
         _check_integers(self, steps=1, seed=0)
 
     def refusal(self, task: ForecastTask) -> str | None:
-        return training_refusal(task)
+        return _training_refusal(task)
 
     def cost(self, task: ForecastTask) -> float:
         evaluations = sum(step <= self.steps for step in task.evaluations)
@@ -336,12 +335,12 @@ def chosen(
     return choose(forecast_task(model, train, held_out, recipe, watch, clock=clock), budget)
 
 
-def training_refusal(task: ForecastTask, validation: GroupedData | None = None) -> str | None:
-    """Why a training cannot be run, with these points for what is fitted after it; None if it can."""
+def _training_refusal(task: ForecastTask) -> str | None:
+    """Why a training cannot be run; None if it can."""
     from tiltmeter.training.prepared import check_training
 
     try:
-        check_training(task.model, task.train, task.held_out, task.recipe, task.watch, validation)
+        check_training(task.model, task.train, task.held_out, task.recipe, task.watch, None)
     except (ValueError, TypeError) as error:
         return str(error)
     return None
