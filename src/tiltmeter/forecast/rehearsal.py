@@ -135,19 +135,10 @@ def train_arm(copy: Copy) -> Trajectory | Exception:
 
 def train_copy(copy: Copy) -> Trajectory:
     """Train one copy, or take up what an earlier call has left of it."""
-    if copy.to is None:
-        return train_model(
-            copy.model,
-            copy.train,
-            copy.held_out,
-            copy.recipe,
-            watch=copy.watch,
-            seed=copy.seed,
-            validation=copy.validation,
-        )
-    if (copy.to / "end.json").exists():
+    if copy.to is not None and (copy.to / "end.json").exists():
         return cast(Trajectory, load(copy.to))
-    copy.to.parent.mkdir(parents=True, exist_ok=True)
+    if copy.to is not None:
+        copy.to.parent.mkdir(parents=True, exist_ok=True)
     run = train_model(
         copy.model,
         copy.train,
@@ -155,11 +146,11 @@ def train_copy(copy: Copy) -> Trajectory:
         copy.recipe,
         watch=copy.watch,
         seed=copy.seed,
-        validation=copy.validation,
         to=copy.to,
-        resume=copy.to.exists(),
+        resume=copy.to is not None and copy.to.exists(),
+        validation=copy.validation,
     )
-    if not copy.keep_weights:
+    if copy.to is not None and not copy.keep_weights:
         (copy.to / NAME).unlink(missing_ok=True)
     return run
 

@@ -129,8 +129,8 @@ def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> tuple[
     if not differences or any(one.curve == curve for one in clear):
         return "", ""
     largest = max(max(abs(one.lower[-1]), abs(one.upper[-1])) for one in differences)
-    asked = f"No difference in {term(curve)} is clear, but "
-    return asked, f"The difference in {term(curve)} is at most {size_of(curve, largest)}."
+    unclear = f"No difference in {term(curve)} is clear, but "
+    return unclear, f"The difference in {term(curve)} is at most {size_of(curve, largest)}."
 
 
 def _time(judged: Leaders, one: Difference) -> str:

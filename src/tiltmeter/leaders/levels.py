@@ -138,13 +138,13 @@ def by_one_attribute(judged: Leaders, curve: str) -> AttributeGap | None:
     if trajectory is None or kept is None or width == {1}:
         return None
     (attributes,) = width
-    asked = {"question": judged.question, "level": judged.level / (2**attributes - 1), "every_pair": True}
+    settings = {"question": judged.question, "level": judged.level / (2**attributes - 1), "every_pair": True}
     gaps = []
     for part in range(attributes):
         run = _at_level(trajectory, kept, (part,), last=True)
         if run[curve].sizes["group"] < 2:
             continue
-        for one in leaders(run, **asked).differences_in(curve):
+        for one in leaders(run, **settings).differences_in(curve):
             if one.judged and one.sign[-1]:
                 first, second = one.pair if one.leader[-1] == one.pair[1] else one.pair[::-1]
                 values = run[curve].isel(time=-1)

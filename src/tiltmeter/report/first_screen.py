@@ -257,11 +257,11 @@ def _dots(found: Findings, row: Row, shown: Sequence[int], end: float) -> str:
         finite = [one.value for one in row.values if np.isfinite(one.value)]
         top = 1.15 * max(finite, default=1.0) or 1.0
     marks = [(row.values[place], found.colours[place], place % 2 == 1) for place in shown]
-    told = ", ".join(f"{found.names[place]} {row.values[place].value:.3g}" for place in shown)
+    spoken = ", ".join(f"{found.names[place]} {row.values[place].value:.3g}" for place in shown)
     if found.focus is not None and (gap := _against_all(found, row)).known:
         together = row.values[found.focus].value - gap.value
         marks.append((Estimate(together, np.nan, np.nan), "all", True))
-        told += f", {ALL} {together:.3g}"
+        spoken += f", {ALL} {together:.3g}"
     height = 15.0 * max(len(marks), 1) + 6.0
     parts = [svg.line(LEFT, height / 2, RIGHT, height / 2, "grid")]
     for level, (one, kind, square) in enumerate(marks):
@@ -277,7 +277,7 @@ def _dots(found: Findings, row: Row, shown: Sequence[int], end: float) -> str:
         words = percent(one.value) if row.term.share else number(one.value)
         room = right + 8 + BOLD * len(words) <= WIDTH
         parts.append(svg.text(right + 6 if room else left - 6, y + 4, words, f"dv {kind}", "start" if room else "end"))
-    return svg.picture(WIDTH, height, parts, f"{row.term.title} of every group", told, "dots")
+    return svg.picture(WIDTH, height, parts, f"{row.term.title} of every group", spoken, "dots")
 
 
 def _against_all(found: Findings, row: Row) -> Estimate:

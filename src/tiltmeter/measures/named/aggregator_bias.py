@@ -92,5 +92,5 @@ def removed(each: np.ndarray, codes: np.ndarray, groups: int) -> np.ndarray:
         member /= member.sum(-1, keepdims=True)
         # Products of all pairs of points serve every way to make groups of them.
         sizes = np.sqrt(np.maximum(((member @ (each @ each.T)) * member).sum(-1), 0.0)) * np.linalg.norm(mean)
-        found = (member @ along) / np.where(sizes > 0, sizes, np.nan)[..., None]
-    return np.asarray(np.swapaxes(found, -1, -2))
+        cosines = (member @ along) / np.where(sizes > 0, sizes, np.nan)[..., None]
+    return np.asarray(np.swapaxes(cosines, -1, -2))
