@@ -40,8 +40,13 @@ def mean_and_error(values: Any) -> tuple[float, float]:
     >>> mean_and_error([1.0, 3.0])
     (2.0, 1.0)
     """
-    mean, error = over_seeds(xr.DataArray(np.asarray(values, dtype=float).ravel(), dims="seed"))
-    return float(mean), float(error)
+    numbers = np.asarray(values, dtype=float).ravel()
+    known = numbers[~np.isnan(numbers)]
+    mean = float(known.mean()) if len(known) else float("nan")
+    if len(known) < 2:
+        return mean, float("nan")
+    with np.errstate(invalid="ignore"):  # of infinite values the scatter is not known
+        return mean, float(known.std(ddof=1) / len(known) ** 0.5)
 
 
 def share(marks: Sequence[bool] | np.ndarray) -> tuple[float, float]:

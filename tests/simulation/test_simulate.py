@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import threading
 import tracemalloc
 
 import numpy as np
@@ -267,3 +268,43 @@ class TestRunDirectory:
         kept = load(tmp_path / "run")
         assert kept["loss"].sizes["time"] >= 3
         assert kept["loss"].notnull().all()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="sends a POSIX signal")
+class TestInterrupts:
+    @pytest.fixture(autouse=True)
+    def usual_handler(self):
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        yield
+        signal.signal(signal.SIGINT, before)
+
+    def test_one_during_a_stretch_is_noticed_after_it(self, monkeypatch):
+        from tiltmeter.simulation.linear_chain import LinearChain
+
+        advance, finished = LinearChain.advance, []
+
+        def interrupted(*given):
+            os.kill(os.getpid(), signal.SIGINT)
+            advance(*given)
+            finished.append(given[2])
+
+        monkeypatch.setattr(LinearChain, "advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            simulate(PROBLEM, PLAIN, [1.0, 2.0], d=50)
+        assert finished == [50]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+    def test_a_program_that_ignores_them_is_left_alone(self):
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        simulate(PROBLEM, PLAIN, [1.0], d=50)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+
+    @pytest.mark.slow
+    def test_none_of_three_hundred_is_lost(self, tmp_path):
+        """numba, reading its arguments, lost one in about a hundred."""
+        rng = np.random.default_rng(0)
+        for number, delay in enumerate(rng.uniform(0.02, 0.2, 300)):
+            timer = threading.Timer(delay, os.kill, (os.getpid(), signal.SIGINT))
+            timer.start()
+            with pytest.raises(KeyboardInterrupt):
+                simulate(PROBLEM, PLAIN, np.arange(1, 10**5), d=200, seeds=2, to=tmp_path / str(number))

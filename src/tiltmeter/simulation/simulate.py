@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 import time
 import warnings
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
@@ -113,7 +115,8 @@ def simulate(
         last = int(steps[-1])
         told = Progress(last, lambda done: f"t = {done / size:.4g} of {last / size:.4g}")
         tell = stack.enter_context(told) if method.progress else None
-        for evaluation in _evaluations(run, steps, pace, method.threads, tell):
+        notice_interrupt = stack.enter_context(_interrupts_held())
+        for evaluation in _evaluations(run, steps, pace, method.threads, tell, notice_interrupt):
             evaluations.append(evaluation)
             if recorder is not None:
                 now = label([evaluation], np.zeros(1))
@@ -253,8 +256,38 @@ def whole_steps(times: np.ndarray, d: int) -> np.ndarray:
     return steps
 
 
+@contextmanager
+def _interrupts_held() -> Iterator[Callable[[], None]]:
+    """Hold Ctrl-C back, and give the function that lets it through.
+
+    numba clears exceptions while it reads the arguments of a compiled function: an interrupt that arrives just then
+    would be lost, or end the simulation with a TypeError of numba's own.
+    """
+    usual = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or not callable(usual):
+        yield lambda: None
+        return
+    waiting: list[tuple[int, Any]] = []
+
+    def notice() -> None:
+        if waiting:
+            usual(*waiting.pop())
+
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append((number, frame)))
+    try:
+        yield notice
+    finally:
+        signal.signal(signal.SIGINT, usual)
+        notice()
+
+
 def _evaluations(
-    run: Run, steps: np.ndarray, pace: StepSettings, threads: int | None, tell: Progress | None
+    run: Run,
+    steps: np.ndarray,
+    pace: StepSettings,
+    threads: int | None,
+    tell: Progress | None,
+    notice_interrupt: Callable[[], None],
 ) -> Iterable[Any]:
     """Advance from evaluation to evaluation, in short stretches that can be interrupted."""
     cost, done = run.cost * len(run.stopped) * 1e-9, 0
@@ -275,6 +308,7 @@ def _evaluations(
             done = stop
             if tell is not None:
                 tell(done)
+            notice_interrupt()
         done = target
         yield run.evaluate().blanked(run.stopped >= 0)
 
