@@ -12,7 +12,8 @@ import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter.advice import advise as module
-from tiltmeter.advice.advice import Advice
+from tiltmeter.advice.advice import Advice, advice_card
+from tiltmeter.advice.paired_changes import paired_changes
 from tiltmeter.forecast import price, rehearsal, task
 from tiltmeter.interventions.menu import menu
 from tiltmeter.leaders.points import kept_points
@@ -105,6 +106,36 @@ def test_an_intervention_is_named_only_where_its_paired_difference_is_clear(rehe
     assert re.search(r"1\. balanced +\d.*\(.* to -.*\) +1 ", str(rehearsed))  # no word: it is clear
     assert re.search(r"3\. nothing .* unclear", str(rehearsed))
     assert json.dumps(rehearsed.to_json(), allow_nan=False)
+
+
+def decided(errors, seed, count=4000):
+    """A run of one evaluation whose decisions are wrong in a share of each group; groups and labels are fixed."""
+    rng = np.random.default_rng(0)
+    group, y = rng.choice(["a", "b"], count), rng.integers(0, 2, count)
+    chance = np.random.default_rng(seed).random(count)
+    wrong = chance < np.vectorize(errors.get)(group)
+    return tm.predictions.run(y, np.where(wrong, 1 - y, y).astype(float), group)
+
+
+def test_what_helps_all_groups_alike_is_not_said_to_help_the_worst():
+    runs = {
+        "plain": decided({"a": 0.4, "b": 0.2}, seed=1),
+        "for all": decided({"a": 0.3, "b": 0.1}, seed=1),
+        "for the worst": decided({"a": 0.25, "b": 0.2}, seed=1),
+        "nothing": decided({"a": 0.4, "b": 0.2}, seed=1),
+    }
+    changes = paired_changes(runs, "plain", "error")
+    assert [changes[name].better for name in ("for all", "for the worst", "nothing")] == [True, True, False]
+    assert [changes[name].alike for name in ("for all", "for the worst", "nothing")] == [True, False, False]
+    card = advice_card(runs, "error")
+    only = {name: (I.CVaR(0.5),) for name in changes}
+    alike = Advice(card, runs, only, {}, "by hand", True, {"for all": changes["for all"]}, None, "error")
+    assert alike.headline == (
+        "For all clearly makes a better model than plain, for the worst group no more than for the others."
+    )
+    assert alike.to_json()["changes"]["for all"][-1] is True
+    both = replace(alike, changes=changes)
+    assert both.headline == "For the worst clearly serves the worst group better than plain."
 
 
 def test_saved_and_loaded(rehearsed, advice, tmp_path):

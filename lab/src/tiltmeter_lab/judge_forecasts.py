@@ -1,6 +1,7 @@
 """Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [PART ...]`.
 
-The parts are tasks, again, fresh, long, tight, advice, chance and report; all but the second to fifth if none is named.
+The parts are tasks, again, fresh, long, tight, advice, chance, chance again and report; tasks, advice, chance and report
+if none is named.
 With `keep` all rows are written to docs/lab/judged-forecasts.json, which `report` reads as well as a folder.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
@@ -9,7 +10,8 @@ file each, so that the work can be interrupted.
 - *tasks*: 45 real tasks, nine kinds of networks five times each. Each is trained twice from the same initial weights
   with two batch orders, and forecast without an order at the default budget and at a tenth of the training.
 - *advice*: the first twelve tasks. Interventions are ranked, then all are trained with another batch order.
-- *chance*: 200 draws of random groups over four data sets: a leader, an intervention or a cause is a false alarm.
+- *chance*: 200 draws of random groups over four data sets: a leader, an intervention or a cause is a false alarm. An
+  intervention that is said to help all groups alike is none: it may well do so.
 
 The data sets are not those of `calibrate_twins`, whose tasks are made by random rules. TILTMETER_DATA is the folder of
 the data.
@@ -38,6 +40,8 @@ from tiltmeter_lab.judged_forecasts import CURVES, FAMILIES, KEPT, kept_in, repo
 
 #: Part of every seed, and the numbers of the tasks and of the draws of random groups.
 STREAM, NUMBERS, ADVISED, DRAWS = 97, range(5000, 5045), range(5000, 5012), range(200)
+#: Fresh draws of random groups, after advice told what helps all groups alike from what helps the worst.
+DRAWS_AGAIN = range(200, 400)
 #: Fresh tasks by the same rule, for what was changed after the first ones had been seen.
 AGAIN = range(5100, 5127)
 #: Fresh tasks again, after the spread was calibrated and narrow copies were timed anew; short ones, and six long ones.
@@ -439,8 +443,9 @@ def judge_chance(number: int) -> dict[str, Any]:
     cause = tm.tangent(model, train, held_out, sample=500).why(recipe, step=100)
     return {
         "number": number, "data": name, "leader": led.headline.leader not in ("", None),
-        "intervention": bool(advice.better), "cause": cause_named(cause), "claim": led.headline.line,
-        "why": str(cause),
+        "intervention": any(not advice.changes[name].alike for name in advice.better),
+        "for all alike": bool(advice.better) and all(advice.changes[name].alike for name in advice.better),
+        "cause": cause_named(cause), "claim": led.headline.line, "why": str(cause), "advice": advice.headline,
     }  # fmt: skip
 
 
@@ -473,6 +478,7 @@ def main(given: Sequence[str]) -> None:
         "tight": (TIGHT, judge_task),
         "advice": (ADVISED, judge_advice),
         "chance": (DRAWS, judge_chance),
+        "chance again": (DRAWS_AGAIN, judge_chance),
     }
     for part in parts:
         if part in stages:

@@ -111,15 +111,17 @@ def report(folder: Path) -> Iterator[str]:
         if kept.get(part):
             yield f"{part}:"
             yield from _report_tasks(kept[part])
-    advised, drawn = kept.get("advice"), kept.get("chance")
+    advised = kept.get("advice")
     if advised:
         worse = sum(row["against plain"] > 2 * row["error of plain"] for row in advised)
         regret = float(np.median([row["regret"] for row in advised]))
         yield f"advice on {len(advised)} tasks: median regret {regret:.4f}, clearly worse than plain {worse}"
         yield f"advice: cost over training all arms {[round(row['cost'] / row['arms'], 2) for row in advised]}"
-    if drawn:
-        counts = {name: sum(row[name] for row in drawn) for name in ("leader", "intervention", "cause")}
-        yield f"random groups, {len(drawn)} draws: {counts}"
+    for part in ("chance", "chance again"):
+        if drawn := kept.get(part):
+            names = [name for name in ("leader", "intervention", "for all alike", "cause") if name in drawn[0]]
+            counts = {name: sum(row[name] for row in drawn) for name in names}
+            yield f"{part}, {len(drawn)} draws of random groups: {counts}"
 
 
 def _report_tasks(rows: Sequence[Mapping[str, Any]]) -> Iterator[str]:

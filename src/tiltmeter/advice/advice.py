@@ -124,7 +124,11 @@ class Advice(NotebookText):
             return f"Try first: {', '.join(self.best)}. Narrow copies do not say whether it is better than plain."
         if not self.better:
             return "No intervention clearly serves the worst group better than plain training."
-        return f"{self.better[0][0].upper()}{self.better[0][1:]} clearly serves the worst group better than plain."
+        first = self.better[0]
+        name = f"{first[0].upper()}{first[1:]}"
+        if self.changes[first].alike:
+            return f"{name} clearly makes a better model than plain, for the worst group no more than for the others."
+        return f"{name} clearly serves the worst group better than plain."
 
     @property
     def _judged(self) -> str:
@@ -176,7 +180,7 @@ class Advice(NotebookText):
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        changes = {name: [change.value, change.low, change.high] for name, change in self.changes.items()}
+        changes = {name: [change.value, change.low, change.high, change.alike] for name, change in self.changes.items()}
         return {
             "headline": self.headline,
             "method": self.method,

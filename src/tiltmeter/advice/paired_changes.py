@@ -24,12 +24,15 @@ DRAWS, LEVEL = 2000, 0.05
 class PairedChange:
     """The change of the worst group's value at the last evaluation against plain training, with its limits.
 
-    Negative is better, whichever way the curve is better. The limits hold for all interventions together.
+    Negative is better, whichever way the curve is better. The limits hold for all interventions together. `alike` says
+    that all points together are clearly better off too, and that the worst group does not clearly gain more than they
+    do: such an intervention makes a better model, but does nothing about the difference between groups.
     """
 
     value: float
     low: float
     high: float
+    alike: bool = False
 
     @property
     def better(self) -> bool:
@@ -73,31 +76,38 @@ def paired_changes(runs: Mapping[str, Trajectory], baseline: str, curve: str) ->
     names = list(values)
     place = names.index(baseline)
     rng = np.random.default_rng(0)
-    means, drawn = [], []
+    means, drawn, sizes = [], [], []
     for code in range(groups):
         members = table[codes == code]
         if len(members):
+            sizes.append(len(members))
             means.append(members.mean(0))
             covariance = np.cov(members, rowvar=False, bias=True).reshape(len(names), -1) / len(members)
             drawn.append(rng.multivariate_normal(means[-1], covariance, size=DRAWS, method="eigh"))
-    worst, again = np.max(means, axis=0), np.max(drawn, axis=0)
-    change, redrawn = worst - worst[place], again - again[:, [place]]
-    spread = redrawn.std(0)
-    spread[spread < 1e-6 * again.std(0).max()] = 0.0  # an intervention that changes nothing differs by rounding only
-    others = [number for number in range(len(names)) if number != place and spread[number] > 0]
-    if not others:
-        return {name: PairedChange(float(change[number]), 0.0, 0.0) for number, name in enumerate(names)}
-    standard = np.abs(redrawn[:, others] - change[others]) / spread[others]
-    factor = float(np.quantile(standard.max(1), 1.0 - LEVEL))
+    worst, worst_again = np.max(means, axis=0), np.max(drawn, axis=0)
+    all_points, all_again = np.average(means, axis=0, weights=sizes), np.average(drawn, axis=0, weights=sizes)
+    change, low, high = _limits(worst, worst_again, place)
+    _, _, of_all = _limits(all_points, all_again, place)
+    _, _, beyond_all = _limits(worst - all_points, worst_again - all_again, place)
+    alike = (of_all < 0.0) & (beyond_all >= 0.0)
     return {
-        name: PairedChange(
-            float(change[number]),
-            float(change[number] - factor * spread[number]),
-            float(change[number] + factor * spread[number]),
-        )
+        name: PairedChange(float(change[number]), float(low[number]), float(high[number]), bool(alike[number]))
         for number, name in enumerate(names)
         if number != place
     }
+
+
+def _limits(values: np.ndarray, again: np.ndarray, place: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The change of every value against the one at a place, and limits that hold for all of them together."""
+    change, redrawn = values - values[place], again - again[:, [place]]
+    spread = redrawn.std(0)
+    spread[spread < 1e-6 * again.std(0).max()] = 0.0  # an intervention that changes nothing differs by rounding only
+    others = spread > 0
+    if not others.any():
+        return change, np.zeros_like(change), np.zeros_like(change)
+    standard = np.abs(redrawn[:, others] - change[others]) / spread[others]
+    half = float(np.quantile(standard.max(1), 1.0 - LEVEL)) * spread
+    return change, np.where(others, change - half, 0.0), np.where(others, change + half, 0.0)
 
 
 def _signed(run: Trajectory, curve: str) -> float:
