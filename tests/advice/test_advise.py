@@ -114,7 +114,7 @@ def decided(errors, seed, count=4000):
     group, y = rng.choice(["a", "b"], count), rng.integers(0, 2, count)
     chance = np.random.default_rng(seed).random(count)
     wrong = chance < np.vectorize(errors.get)(group)
-    return tm.predictions.run(y, np.where(wrong, 1 - y, y).astype(float), group)
+    return tm.predictions.run(label=y, group=group, decision=np.where(wrong, 1 - y, y))
 
 
 def test_what_helps_all_groups_alike_is_not_said_to_help_the_worst():
