@@ -29,9 +29,9 @@ if TYPE_CHECKING:
     from tiltmeter.discover.discover import discover as discover
     from tiltmeter.explorer.live import live as live
     from tiltmeter.forecast import methods as methods
-    from tiltmeter.forecast.early_warning import EarlyWarning as EarlyWarning
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.kernel.network_kernels import tangent as tangent
+    from tiltmeter.forecast.nowcast import EarlyWarning as EarlyWarning
     from tiltmeter.forecast.nowcast import nowcast as nowcast
     from tiltmeter.leaders.agreement import agreement as agreement
     from tiltmeter.leaders.drivers import drivers as drivers

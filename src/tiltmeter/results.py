@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from tiltmeter.advice.advice import load_advice as load_advice
     from tiltmeter.discover.discovery import Discovery as Discovery
     from tiltmeter.discover.group import DiscoveredGroup as DiscoveredGroup
-    from tiltmeter.forecast.kernel.loaded_tangent import load_tangent as load_tangent
+    from tiltmeter.forecast.kernel.saved_tangent import load_tangent as load_tangent
     from tiltmeter.leaders.headline import Headline as Headline
     from tiltmeter.leaders.leaders import Leaders as Leaders
     from tiltmeter.leaders.phases import Crossing as Crossing

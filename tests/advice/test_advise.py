@@ -14,7 +14,7 @@ import tiltmeter as tm
 from tiltmeter.advice import advise as module
 from tiltmeter.advice.advice import Advice, advice_card
 from tiltmeter.advice.paired_changes import paired_changes
-from tiltmeter.forecast import price, rehearsal, task
+from tiltmeter.forecast import rehearsal, task
 from tiltmeter.interventions.menu import menu
 from tiltmeter.leaders.points import kept_points
 from tiltmeter.record import Origin
@@ -179,7 +179,7 @@ def test_other_criteria_and_questions(rehearsed):
 def test_the_budget_decides_what_is_tried(capsys, monkeypatch):
     arms = {"balanced": I.Balanced(), "CVaR": I.CVaR(0.8)}
     assert asked(arms).rehearsed
-    real = price.price_of
+    real = task.price_of
     monkeypatch.setattr(task, "price_of", lambda one: real(one)._replace(loop=900.0, training=1000.0))
     monkeypatch.setattr(module, "twin_for", lambda _: None)
     few = tm.advise(network(), data(), data(seed=1), RECIPE, arms, budget=2.0, watch=WATCH)

@@ -11,7 +11,7 @@ from tiltmeter.cli.toml_file import PROBLEM_FILE, TRAINING_FILE
 torch = pytest.importorskip("torch")
 
 from tiltmeter.cli.forecast import METHODS  # noqa: E402
-from tiltmeter.forecast import price, task  # noqa: E402
+from tiltmeter.forecast import task  # noqa: E402
 
 DIGITS = """
 [data]
@@ -51,7 +51,7 @@ def test_a_sentence_first_then_what_is_promised(run, in_a_folder):
 
 
 def test_a_budget_too_small_is_said_first(run, monkeypatch):
-    real = price.price_of
+    real = task.price_of
     monkeypatch.setattr(task, "price_of", lambda one: real(one)._replace(training=25.0))
     code, out, _ = run("forecast", "digits.toml", "--budget", "2")
     assert code == 0

@@ -10,7 +10,7 @@ import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.outlook import DATED, NAMED, WRONGLY, outlook_of
+from tiltmeter.forecast.nowcast import DATED, NAMED, WRONGLY, outlook_of
 from tiltmeter.modules.networks import mlp
 
 #: Tasks of the study, drawn by their number alone; the bound was set before any of them was run.

@@ -119,6 +119,6 @@ def _same_recipe(ahead: Origin, run: Origin) -> bool:
 
 def _outlook(ahead: Trajectory, curve: str) -> str:
     """What the nowcast means for the groups, where its rule is for this curve."""
-    from tiltmeter.forecast.outlook import outlook_of
+    from tiltmeter.forecast.nowcast import outlook_of
 
     return str(outlook_of(ahead, curve)) if curve in ("loss", "error") else ""

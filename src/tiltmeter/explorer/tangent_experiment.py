@@ -75,7 +75,7 @@ def tangent_experiment(path: Path, name: str) -> TangentExperiment:
     """What the folder of a Tangent holds, under the name that the page shows."""
     import torch
 
-    from tiltmeter.forecast.kernel.loaded_tangent import load_tangent
+    from tiltmeter.forecast.kernel.saved_tangent import load_tangent
     from tiltmeter.recipe import Recipe
 
     torch.set_num_threads(1)

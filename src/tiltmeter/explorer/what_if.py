@@ -114,7 +114,7 @@ def best_weights_found(
     root: str, source: str, reader: str | None, fetch: bool, bend: dict[str, Any], tell: Callable[[Any], None]
 ) -> dict[str, Any]:
     """Find the loss weights that are forecast to make the worst group best off."""
-    from tiltmeter.forecast.best_weights import best_weights
+    from tiltmeter.forecast.kernel.best_weights import best_weights
 
     tell("computing the kernels of the network")
     one = experiment_of(root, source, reader, fetch)

@@ -12,9 +12,9 @@ from typing import Any
 from tiltmeter.explorer.experiment import Experiment
 from tiltmeter.explorer.run_rows import DEPTH, address_of, files_below, is_inside, run_folder
 from tiltmeter.explorer.tangent_experiment import TangentExperiment, tangent_experiment
-from tiltmeter.forecast.kernel.tangent_files import POINTS
-from tiltmeter.forecast.kernel.tangent_files import TANGENT as MARK
-from tiltmeter.forecast.kernel.tangent_files import TANGENT as TANGENT_FILE
+from tiltmeter.forecast.kernel.saved_tangent import POINTS
+from tiltmeter.forecast.kernel.saved_tangent import TANGENT as MARK
+from tiltmeter.forecast.kernel.saved_tangent import TANGENT as TANGENT_FILE
 from tiltmeter.record.directory.journal import CURVES
 from tiltmeter.record.directory.small_files import RUN, TrajectoryHeader, read_header
 from tiltmeter.shown_text import visible

@@ -20,7 +20,7 @@ from tiltmeter.lazy_names import offer
 if TYPE_CHECKING:
     from tiltmeter.fairness.calibration import calibration as calibration
     from tiltmeter.fairness.why import why as why
-    from tiltmeter.forecast.best_weights import best_weights as best_weights
+    from tiltmeter.forecast.kernel.best_weights import best_weights as best_weights
     from tiltmeter.leaders.classes import class_leaders as class_leaders
     from tiltmeter.leaders.levels import levels as levels
     from tiltmeter.leaders.memorisation import memorisation as memorisation

@@ -1,13 +1,14 @@
-"""ForecastTask: a network, its data and its training settings, checked once for every method of forecasting."""
+"""ForecastTask: a network, its data and its training settings, checked once and timed on a copy."""
 
 from __future__ import annotations
 
 import copy
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -18,15 +19,76 @@ from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.data.nested import Streamed
 from tiltmeter.forecast.curves import forecast_measures
 from tiltmeter.forecast.inputs import checked_classes, checked_data, checked_model, in_one_array, say_held_out
-from tiltmeter.forecast.price import Price, price_of
 from tiltmeter.forecast.twin.cut import Cutter
 from tiltmeter.forecast.twin.representative import sample_of
-from tiltmeter.measures.answers import trial_scores
+from tiltmeter.interventions.cost_of_interventions import cost_of
+from tiltmeter.measures.answers import Answers, trial_scores
 from tiltmeter.measures.output_kind import gives_probabilities
-from tiltmeter.modules.forward import bare, like_weights
+from tiltmeter.modules.forward import bare, like_weights, scores
 from tiltmeter.modules.untouched import deep_copy, put_back, streams, untouched
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
+from tiltmeter.threads import one_thread, small_steps
+from tiltmeter.training.prepared import prepared
+from tiltmeter.training.update import Update
+
+#: Real steps that are taken on a copy, and how many of the first are not counted.
+STEPS, DROPPED = 25, 5
+#: Points that are evaluated together.
+CHUNK = 256
+
+
+class Price(NamedTuple):
+    """Seconds of one step, of one evaluation, of the training loop without evaluations, and of all of it.
+
+    `timing` are the seconds that it took to find this out.
+    """
+
+    step: float
+    evaluation: float
+    loop: float
+    training: float
+    timing: float = 0.0
+
+
+def price_of(task: ForecastTask) -> Price:
+    """Take a few real steps of the training on a copy, evaluate it once, and multiply.
+
+    Interventions are counted by the gradients that they need: to time a scout would mean to train it.
+    """
+    started = task.clock()
+    recipe = replace(task.fresh_recipe(), interventions=())
+    model, total = task.fresh_model(), task.steps
+    few = min(STEPS, total)
+    dropped = min(DROPPED, few // 2)
+    before = streams()
+    with ExitStack() as stack:
+        stack.callback(put_back, before)
+        stack.enter_context(one_thread(small_steps(model, recipe.batch_size(len(task.train)))))
+        made = prepared(model, task.train, recipe, task.watch, 0, {})
+        torch.manual_seed(0)
+        update = Update(model, made.data, made.optimiser, made.recipe, task.watch.read, made.laws, made.steering)
+        batch = made.recipe.batches(made.data).in_turn(made.data, made.recipe.batch_size(len(made.data)), made.seed)
+        begin = task.clock()
+        for step in range(few):
+            if step == dropped:
+                begin = task.clock()
+            made.scheduling.before(step)
+            update(batch(step), step)
+            made.scheduling.after()
+        each = (task.clock() - begin) / (few - dropped)
+        with untouched(model):
+            answers = Answers(model, task.held_out, recipe.loss, task.watch.decide, task.watch.read, CHUNK, False)
+            first = task.held_out.take(range(min(CHUNK, len(task.held_out)))).tensor_points()[0]
+            for _ in scores(model, first, task.watch.read, CHUNK):  # what is done once is not counted
+                pass
+            begin = task.clock()
+            answers.snapshot(model)
+            look = task.clock() - begin
+    each *= cost_of(task.recipe.interventions, len(task.train.groups), total)
+    timing = task.clock() - started
+    return Price(each, look, each * total, each * total + look * len(task.evaluations), timing)
+
 
 #: Reads the seconds that were spent; those of this process by default.
 Clock = Callable[[], float]

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-from tiltmeter.forecast.best_weights import BestWeights
+from tiltmeter.forecast.kernel.best_weights import BestWeights
 from tiltmeter.forecast.kernel.sample_correction import masses, sampled
 
 by_kernel = partial(tm.forecast, method=tm.methods.Kernel(), progress=False)

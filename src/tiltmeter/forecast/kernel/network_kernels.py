@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
+import torch
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
@@ -21,17 +23,43 @@ from tiltmeter.forecast.inputs import (
     outputs_of,
     say_held_out,
 )
-from tiltmeter.forecast.kernel.kernel_work import KernelWork
 from tiltmeter.forecast.kernel.sample_correction import sampled
-from tiltmeter.forecast.kernel.sampled_kernels import say_sampled, weight_sample
+from tiltmeter.forecast.kernel.sampled_kernels import sampled_kernels, say_sampled, weight_sample
 from tiltmeter.forecast.kernel.saved_tangent import describe_tangent
 from tiltmeter.forecast.kernel.tangent import Outputs, Tangent, number_type_of
 from tiltmeter.modules.forward import Read, bare, describe
 from tiltmeter.modules.tangent.gradient import check_statistics
-from tiltmeter.modules.tangent.kernel import initial_scores
-from tiltmeter.modules.tangent.stored_kernels import stored_checksums
+from tiltmeter.modules.tangent.kernel import initial_scores, planned_kernels
+from tiltmeter.modules.tangent.plan import Plan
+from tiltmeter.modules.tangent.stored_kernels import stored_checksums, stored_kernels
 from tiltmeter.modules.untouched import deep_copy
 from tiltmeter.progress import Progress
+
+
+class KernelWork(NamedTuple):
+    """What kernels are computed of. Each way returns that of the sample, that of sample and evaluation, and the
+    plan."""
+
+    model: nn.Module
+    x: torch.Tensor
+    seen: torch.Tensor
+    outputs: Literal["full", "trace"]
+    read: Read | None
+    tell: Progress | None
+
+    def sampled(self, chosen: Any) -> tuple[Any, Any, Plan | None]:
+        """From some of the weights."""
+        kernel, cross = sampled_kernels(self.model, self.x, (self.seen,), chosen, self.outputs, self.read)
+        return kernel, cross, None
+
+    def whole(self, to: str | os.PathLike[str] | None, executor: Executor | None) -> tuple[Any, Any, Plan | None]:
+        """From all weights: in memory, or strip by strip through files in `to`."""
+        how: Any = {"outputs": self.outputs, "read": self.read, "tell": self.tell}
+        if to is None:
+            (kernel, cross), plan = planned_kernels(self.model, self.x, (self.seen,), **how)
+        else:
+            (kernel, cross), plan = stored_kernels(self.model, self.x, self.seen, to=to, executor=executor, **how)
+        return kernel, cross, plan
 
 
 def tangent(

@@ -1,32 +1,213 @@
-"""save_tangent: a Tangent as a folder of arrays and one JSON file.
+"""Saved Tangents: a Tangent as a folder of arrays and one JSON file, written and read; nothing is unpickled.
 
 `kernel.npy` and `cross.npy` are the files that `tangent(to=)` writes; they are memory-mapped. `points/` has a few
 numbers of every point: label, group, outputs before training. `tangent.json` comes last: it has everything else, and
-the checksums of all other files. Inputs and weights are not stored.
+the checksums of all other files. Inputs and weights are not stored: a loaded Tangent forecasts without its network.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
 
-from tiltmeter.forecast.kernel.stored_network import StoredNetwork
-from tiltmeter.forecast.kernel.tangent import Tangent
-from tiltmeter.forecast.kernel.tangent_files import FORMAT, POINTS, TANGENT
+from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.output_kind import gives_probabilities
-from tiltmeter.modules.tangent.stored_kernels import CROSS, KERNEL
+from tiltmeter.modules.tangent.stored_kernels import CROSS, DESCRIPTION, KERNEL
 from tiltmeter.modules.untouched import untouched
 from tiltmeter.record.directory.atomic_files import (
     explained,
+    file_is_intact,
+    map_array,
+    read_array,
     write_array,
     write_array_rows,
     write_sealed_json,
 )
 from tiltmeter.record.directory.disk import new_directory
-from tiltmeter.record.labelled import JSON, label_to_json, plain_json
+from tiltmeter.record.labelled import JSON, label_from_json, label_to_json, number_type, plain_json
+from tiltmeter.shown_text import quoted, shortened
+
+if TYPE_CHECKING:
+    from tiltmeter.forecast.kernel.tangent import Tangent
+
+#: Format 2 added checksums of the two kernels.
+FORMAT = 2
+TANGENT, POINTS = "tangent.json", "points"
+
+
+class StoredNetwork(nn.Module):
+    """Answers every held-out point, given by its number, as the network did before training.
+
+    `radial` holds the derivatives of the outputs when all weights are scaled, for the sample and for the held-out
+    points. `held_out` is the account of the held-out points for an Origin; `probabilities` says whether the network
+    ends in a sigmoid or softmax."""
+
+    def __init__(
+        self, name: str, first: np.ndarray, radial: tuple[np.ndarray, np.ndarray], held_out: Any, probabilities: bool
+    ) -> None:
+        super().__init__()
+        self.name, self.radial, self.held_out, self.probabilities = name, radial, held_out, probabilities
+        self._first = torch.as_tensor(first)
+
+    @property
+    def gives_probabilities(self) -> bool:
+        """What the network was found to answer with, while its functions could be seen."""
+        return self.probabilities
+
+    def forward(self, places: Tensor) -> Tensor:
+        return self._first[places[:, 0]]
+
+    def __deepcopy__(self, memo: Any) -> StoredNetwork:
+        raise without_network("A copy of the network")
+
+
+def numbered(y: np.ndarray, codes: np.ndarray, groups: tuple[Any, ...], weights: np.ndarray | None) -> GroupedData:
+    """Grouped data whose points are only their numbers."""
+    data = object.__new__(GroupedData)
+    data._set(np.arange(len(y))[:, None], y, codes, groups, weights)
+    return data
+
+
+def without_network(what: str) -> ValueError:
+    """The error of everything that only the network itself can answer."""
+    return ValueError(
+        f"{what} needs the network, which a stored Tangent does not hold: use what `tm.tangent(model, train, "
+        "held_out)` "
+        "returns."
+    )
+
+
+def load_tangent(path: str | os.PathLike[str]) -> Tangent:
+    """The Tangent that `Tangent.save` wrote, or of which `tangent(to=)` wrote the kernels.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from torch import nn
+    >>> import tiltmeter as tm
+    >>> x = np.random.default_rng(0).normal(size=(400, 5))
+    >>> data = tm.GroupedData(x, np.sign(x[:, 0]), ["a", "a", "a", "b"] * 100)
+    >>> made, recipe = tm.tangent(nn.Linear(5, 1), *data.split(0.5)), tm.Recipe(lr=0.05, steps=50)
+    >>> with TemporaryDirectory() as folder:
+    ...     made.save(f"{folder}/kernels")
+    ...     kernels = load_tangent(f"{folder}/kernels")
+    ...     same = kernels.forecast(recipe) == made.forecast(recipe)
+    >>> kernels, same
+    (<Tangent of Linear, 200 points of the training data, 200 to look at, 1 output (full)>, True)
+
+    Forecasts, weights and schedules found from it are the same. It has no network, so that nothing tests whether the
+    network stays near its linearisation: `forecast` warns of it, and the noted horizon says so. Kernels stay in their
+    files until they are used, so do not move the folder while they are needed.
+
+    Args:
+        path: Folder that `Tangent.save` or `tangent(to=)` wrote.
+    """
+    place = Path(path)
+    said = _description(place)
+    try:
+        return _tangent(place, said)
+    except KeyError as error:
+        raise ValueError(f"{place} is no Tangent that can be read: {error} is missing in {TANGENT}.") from None
+    except (ValueError, TypeError, AttributeError, RecursionError, OverflowError) as error:
+        fact = shortened(str(error)).rstrip(".")
+        raise ValueError(f"{place} is no Tangent that can be read: {fact}.") from None
+
+
+def _description(place: Path) -> dict[str, Any]:
+    if not place.is_dir():
+        found = "a file" if place.exists() else "nothing"
+        raise FileNotFoundError(f"`path` should be the folder of a Tangent. Found {found} at {place}.")
+    file = place / TANGENT
+    if not file.exists():
+        if (place / DESCRIPTION).exists():
+            raise ValueError(
+                f"The kernels in {place} are not complete: repeat the call of `tangent` with to= that writes them."
+            )
+        raise ValueError(f"{place} is no Tangent: it has no {TANGENT}.")
+    text = file.read_bytes()
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{file} is damaged: {error}.") from None
+    if not isinstance(said, dict) or not file_is_intact(text):
+        raise ValueError(f"{file} is damaged: its checksum does not match or is missing.")
+    number = said.get("format")
+    if number != FORMAT or isinstance(number, bool):
+        newer = isinstance(number, int) and number > FORMAT
+        cure = "Upgrade tiltmeter to read it." if newer else "Make it anew with `tm.tangent`."
+        raise ValueError(f"{file} should have format {FORMAT}. Found format {quoted(number)}. {cure}")
+    return said
+
+
+def _tangent(place: Path, said: Mapping[str, Any]) -> Tangent:
+    points = {name: _points(place, name, one) for name, one in said["points"].items()}
+    groups, held_out_groups = (
+        tuple(label_from_json(one) for one in said[name]) for name in ("groups", "held_out_groups")
+    )
+    sizes = np.asarray(said["sizes"], dtype=np.int64)
+    outputs = said["outputs"]
+    if outputs not in ("full", "trace"):
+        raise ValueError(f"outputs should be full or trace. Found {quoted(outputs)}")
+    if sizes.shape != (len(groups),) or set(groups) != set(held_out_groups) or not sizes.sum() > 0:
+        raise ValueError("its groups do not fit its sizes")
+    for part, known in (("sample", groups), ("held_out", held_out_groups)):
+        _check_points(points, part, len(known), points["held_out_first"].shape[1:])
+    side = points["held_out_first"].shape[1] if outputs == "full" else 1
+    rows, held_out_rows = (side * len(points[name]) for name in ("sample_label", "held_out_label"))
+    kind = str(number_type(said["kernels"]))
+    checksums = said["checksums"]
+    kernel = map_array(place / KERNEL, kind, (rows, rows), checksums[KERNEL])
+    if not np.isfinite(kernel.diagonal()).all():
+        raise ValueError(f"{KERNEL} should be finite")
+    from tiltmeter.forecast.kernel.tangent import Tangent
+
+    return Tangent(
+        model=StoredNetwork(
+            str(said["network"]),
+            points["held_out_first"],
+            (points["sample_radial"], points["held_out_radial"]),
+            said["held_out"],
+            said["probabilities"] is True,
+        ),
+        sample=numbered(points["sample_label"], points["sample_group"], groups, points.get("sample_weight")),
+        held_out=numbered(
+            points["held_out_label"], points["held_out_group"], held_out_groups, points.get("held_out_weight")
+        ),
+        stands_for=points["sample_stands_for"],
+        sizes=sizes,
+        kernel=kernel,
+        cross=map_array(place / CROSS, kind, (held_out_rows, rows), checksums[CROSS]),
+        start_sample=points["sample_first"],
+        start_held_out=points["held_out_first"],
+        outputs=outputs,
+        positive=float(said["positive"]),
+        settings=dict(said["settings"]),
+    )
+
+
+def _points(place: Path, name: str, told: Mapping[str, Any]) -> np.ndarray:
+    if not name.replace("_", "").isalpha():
+        raise ValueError(f"{quoted(name)} is not the name of a file of points")
+    shape = tuple(int(size) for size in told["shape"])
+    return read_array(place / POINTS / f"{name}.npy", str(number_type(told["dtype"])), shape, told["checksum"]).copy()
+
+
+def _check_points(points: Mapping[str, np.ndarray], part: str, groups: int, outputs: tuple[int, ...]) -> None:
+    """Refuse arrays that do not belong together, which a checksum of each does not find."""
+    labels, codes = points[f"{part}_label"], points[f"{part}_group"]
+    wanted = {"label": (), "group": (), "first": outputs, "radial": outputs, "stands_for": (), "weight": ()}
+    for name, more in wanted.items():
+        held = points.get(f"{part}_{name}")
+        if held is not None and (held.shape != (len(labels), *more) or not np.isfinite(held).all()):
+            raise ValueError(f"{part}_{name}.npy does not fit the {len(labels)} points of the {part}")
+    if len(outputs) != 1 or not len(labels) or codes.dtype.kind != "i" or codes.min() < 0 or codes.max() >= groups:
+        raise ValueError(f"{part}_group.npy does not fit the {groups} groups")
+
 
 #: Rows of a kernel that are written together.
 ROWS = 1024

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Literal
@@ -11,14 +11,13 @@ from typing import Any, Literal
 import numpy as np
 import torch
 import xarray as xr
-from torch import nn
+from torch import Tensor, nn
+from torch.func import functional_call
 
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.curves import curves, forecast_measures
 from tiltmeter.forecast.inputs import evaluations_of
-from tiltmeter.forecast.kernel.directions import learned_share
-from tiltmeter.forecast.kernel.displacement import radial
 from tiltmeter.forecast.kernel.question import (
     Question,
     batch_limit,
@@ -31,19 +30,20 @@ from tiltmeter.forecast.kernel.question import (
 )
 from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, masses, unseen
 from tiltmeter.forecast.kernel.sampled_kernels import Stratum
+from tiltmeter.forecast.kernel.saved_tangent import StoredNetwork, without_network
 from tiltmeter.forecast.kernel.solvers.convex import Features, convex_course, features
-from tiltmeter.forecast.kernel.solvers.square import LinearisedOutputs, square_course
+from tiltmeter.forecast.kernel.solvers.square import LinearisedOutputs, responses, square_course
 from tiltmeter.forecast.kernel.steered import steered_course, with_pull
-from tiltmeter.forecast.kernel.stored_network import StoredNetwork, without_network
 from tiltmeter.forecast.kernel.why import Why, explain
 from tiltmeter.interventions.kinds import DataIntervention
 from tiltmeter.losses import CrossEntropy, Loss, Square
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
-from tiltmeter.modules.forward import Read
+from tiltmeter.modules.forward import Read, flat_scores
+from tiltmeter.modules.tangent.gradient import differentiable
 from tiltmeter.modules.tangent.plan import Plan
 from tiltmeter.modules.tangent.spectrum import spectrum
-from tiltmeter.modules.untouched import untouched
+from tiltmeter.modules.untouched import deep_copy, untouched
 from tiltmeter.recipe.lowered import constant_pull, group_intervention, lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike, optimiser_to_json
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
@@ -51,6 +51,119 @@ from tiltmeter.recipe.sampling import GivenOrder
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory, When, log_spaced
 from tiltmeter.threads import one_thread
+
+
+def learned_share(
+    tangent: Tangent,
+    question: Question,
+    evaluations: np.ndarray,
+) -> xr.DataArray:
+    """Of every group's task, the first pull of the loss on its outputs, the share in directions learned by each step.
+
+    For squares the task is labels minus first outputs; for the logistic loss, labels minus first probabilities. With
+    u_i, c_i the eigenvectors and curvatures of the loss and r_g the task of group g, zero elsewhere, the sum over i of
+    (u_i . r_g)^2 / (r_g . r_g) times what has been learned along u_i. It leaves out what one group learns from another,
+    and what is learned of the sample but not of other points. Curvatures are exact for squares; for other losses they
+    are those of outputs near zero, where training starts.
+    """
+    loss = question.loss
+    features = tangent.features(loss)
+    root = np.sqrt(tangent.shared(question))[:, None]
+    left, sizes, _ = np.linalg.svd(root * features.sample, full_matrices=False)
+    curvatures = bend(loss) * sizes**2
+    answers, _ = responses(curvatures, question.sgd, evaluations)
+    goal = targets(tangent.sample.y, tangent.columns, loss, tangent.positive)
+    task = -root * tangent.flat(slope(loss, tangent.start_sample, goal))
+    codes = np.repeat(tangent.sample.codes, len(root) // len(tangent.sample))
+    found = np.full((len(evaluations), len(tangent.sample.groups)), np.nan)
+    for code in np.unique(codes):
+        own = np.where((codes == code)[:, None], task, 0.0)
+        total = float((own**2).sum())
+        if total > 0:
+            part = ((left.T @ own) ** 2).sum(1) / total
+            found[:, code] = -answers @ (curvatures * part)
+    return xr.DataArray(
+        found,
+        dims=("time", "group"),
+        coords={"time": evaluations, "group": tangent.sample.group_labels},
+        attrs={"long_name": "share of the group's task in directions already learned", "better": "higher"},
+    )
+
+
+#: Points that go through the network together.
+CHUNK = 512
+#: The step of finite differences, relative to the direction.
+SHORT = 1e-5
+
+Weights = dict[str, Tensor]
+
+
+def trained(model: nn.Module) -> Weights:
+    """Return the trainable weights by name."""
+    return {name: value.detach() for name, value in model.named_parameters() if value.requires_grad}
+
+
+def radial(model: nn.Module, x: Tensor, read: Read | None) -> np.ndarray:
+    """Return J w0, the derivative of every output when all weights are scaled: one row per point."""
+    weights = trained(model)
+    return along(model, x, weights, read)[1]
+
+
+def along(model: nn.Module, x: Tensor, direction: Weights, read: Read | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return outputs before training and their derivative along a direction of the weights, (points, outputs) each."""
+    try:
+        return _twice_backward(model, x, direction, read)
+    except RuntimeError:  # for instance, EmbeddingBag has no second derivative; NotImplementedError is a RuntimeError
+        return _difference(model, x, direction, read)
+
+
+def _twice_backward(
+    model: nn.Module, x: Tensor, direction: Weights, read: Read | None
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the derivative by two backward passes: the gradient of u . f along the direction is linear in u.
+
+    torch.func.jvp gives the same, but its first call takes seconds to import modules.
+    """
+    found = []
+    with untouched(model), differentiable():
+        leaves = {name: value.clone().requires_grad_() for name, value in trained(model).items()}
+        for part in _parts(x, leaves):
+            outputs = flat_scores(functional_call(model, leaves, (part,)), len(part), read)
+            u = torch.zeros_like(outputs, requires_grad=True)
+            gradients = torch.autograd.grad(outputs, list(leaves.values()), u, create_graph=True, allow_unused=True)
+            pairs = zip(gradients, direction.values(), strict=True)
+            total = sum(((g * d).sum() for g, d in pairs if g is not None), torch.zeros(()).to(u))
+            found.append((outputs.detach(), torch.autograd.grad(total, u)[0]))
+    return _rows(found)
+
+
+def _difference(model: nn.Module, x: Tensor, direction: Weights, read: Read | None) -> tuple[np.ndarray, np.ndarray]:
+    """Return central differences in double precision, accurate to 1e-9 of the outputs."""
+    found = []
+    own = deep_copy(model).double()
+    with untouched(own):
+        weights = trained(own)
+        moved = [
+            {name: value + sign * SHORT * direction[name].double() for name, value in weights.items()}
+            for sign in (-1.0, 0.0, 1.0)
+        ]
+        for part in _parts(x, weights):
+            below, here, above = (flat_scores(functional_call(own, one, (part,)), len(part), read) for one in moved)
+            found.append((here, (above - below) / (2.0 * SHORT)))
+    return _rows(found)
+
+
+def _rows(found: list[tuple[Tensor, Tensor]]) -> tuple[np.ndarray, np.ndarray]:
+    value, slope = (torch.cat(parts).double().cpu().numpy() for parts in zip(*found, strict=True))
+    return value.reshape(len(value), -1), slope.reshape(len(slope), -1)
+
+
+def _parts(x: Tensor, weights: Weights) -> Iterator[Tensor]:
+    like = next(iter(weights.values()))
+    for start in range(0, len(x), CHUNK):
+        part = x[start : start + CHUNK].to(like.device)
+        yield part.to(like.dtype) if part.is_floating_point() else part
+
 
 Outputs = Literal["full", "trace"]
 
