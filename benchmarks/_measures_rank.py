@@ -7,7 +7,7 @@ import math
 import torch
 from _measure import best
 
-from tiltmeter.measures.shared.singular_values import prepared, singular_values, spectral_entropy
+from tiltmeter.measures.named.effective_rank import prepared, singular_values, spectral_entropy
 
 POINTS, FEATURES, BAR = 2000, 64, 10.0
 

@@ -14,8 +14,7 @@ from torch import nn
 
 from tiltmeter.data.public.digits import plain_digits
 from tiltmeter.measures.measure import snapshot_of
-from tiltmeter.measures.named.line_spectrum import LineSpectrum
-from tiltmeter.measures.shared.energy import line_ends
+from tiltmeter.measures.named.line_spectrum import LineSpectrum, line_ends
 from tiltmeter.modules.networks import mlp
 from tiltmeter.modules.untouched import untouched
 

@@ -102,7 +102,7 @@ def test_an_intervention_is_named_only_where_its_paired_difference_is_clear(rehe
     assert change.low < change.value < change.high < 0
     assert rehearsed.changes["nothing"].value == pytest.approx(0.0, abs=1e-6)
     assert "DFR needs validation groups" in rehearsed.unranked["DFR"]
-    assert str(rehearsed).startswith("Balanced clearly serves the worst group better than plain.")
+    assert str(rehearsed).startswith("With balanced the worst group is clearly better off than with plain training.")
     assert re.search(r"1\. balanced +\d.*\(.* to -.*\) +1 ", str(rehearsed))  # no word: it is clear
     assert re.search(r"3\. nothing .* unclear", str(rehearsed))
     assert json.dumps(rehearsed.to_json(), allow_nan=False)
@@ -120,22 +120,22 @@ def decided(errors, seed, count=4000):
 def test_what_helps_all_groups_alike_is_not_said_to_help_the_worst():
     runs = {
         "plain": decided({"a": 0.4, "b": 0.2}, seed=1),
-        "for all": decided({"a": 0.3, "b": 0.1}, seed=1),
-        "for the worst": decided({"a": 0.25, "b": 0.2}, seed=1),
+        "another loss": decided({"a": 0.3, "b": 0.1}, seed=1),
+        "a weight": decided({"a": 0.25, "b": 0.2}, seed=1),
         "nothing": decided({"a": 0.4, "b": 0.2}, seed=1),
     }
     changes = paired_changes(runs, "plain", "error")
-    assert [changes[name].better for name in ("for all", "for the worst", "nothing")] == [True, True, False]
-    assert [changes[name].alike for name in ("for all", "for the worst", "nothing")] == [True, False, False]
+    assert [changes[name].better for name in ("another loss", "a weight", "nothing")] == [True, True, False]
+    assert [changes[name].alike for name in ("another loss", "a weight", "nothing")] == [True, False, False]
     card = advice_card(runs, "error")
     only = {name: (I.CVaR(0.5),) for name in changes}
-    alike = Advice(card, runs, only, {}, "by hand", True, {"for all": changes["for all"]}, None, "error")
+    alike = Advice(card, runs, only, {}, "by hand", True, {"another loss": changes["another loss"]}, None, "error")
     assert alike.headline == (
-        "For all clearly makes a better model than plain, for the worst group no more than for the others."
+        "With another loss all groups are clearly better off than with plain training, the worst not more so."
     )
-    assert alike.to_json()["changes"]["for all"][-1] is True
+    assert alike.to_json()["changes"]["another loss"][-1] is True
     both = replace(alike, changes=changes)
-    assert both.headline == "For the worst clearly serves the worst group better than plain."
+    assert both.headline == "With a weight the worst group is clearly better off than with plain training."
 
 
 def test_saved_and_loaded(rehearsed, advice, tmp_path):

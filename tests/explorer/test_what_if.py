@@ -17,7 +17,7 @@ from tiltmeter.explorer.what_if import (
 )
 from tiltmeter.explorer.what_if_sources import experiment_of, training_files, what_if_sources
 
-READER = "tiltmeter.cli.explored_file:explored_file"
+READER = "tiltmeter.cli.explore:explored_file"
 FILE = """
 [data]
 source = "people.csv"

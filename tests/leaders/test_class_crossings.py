@@ -5,7 +5,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.record import Origin, Trajectory
-from tiltmeter.theory.classes.centred_form import centred_class_losses
+from tiltmeter.theory.classes.predict_classes import centred_class_losses
 
 HIDDEN = tm.problem.class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3, class_bias=(0.3, 0.0, -0.4))
 TIMES = np.geomspace(0.01, 200.0, 60)

@@ -9,8 +9,16 @@ from torch import nn
 
 import tiltmeter as tm
 from networks import resnet18, small_cnn, transformer
-from tiltmeter.measures.named.effective_rank import EffectiveRank, Features, Gram, LinearMap
-from tiltmeter.measures.shared.singular_values import gaussian_entropy, prepared, singular_values, spectral_entropy
+from tiltmeter.measures.named.effective_rank import (
+    EffectiveRank,
+    Features,
+    Gram,
+    LinearMap,
+    gaussian_entropy,
+    prepared,
+    singular_values,
+    spectral_entropy,
+)
 from tiltmeter.modules.networks import deep_linear, mlp
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter.measures.shared.energy import FLOOR, energy_ratio, line_energy, mean_frequency
+from tiltmeter.measures.named.line_spectrum import FLOOR, energy_ratio, line_energy, mean_frequency
 
 T = np.arange(128) / 128
 

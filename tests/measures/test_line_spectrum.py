@@ -8,8 +8,7 @@ from torch import nn
 import tiltmeter as tm
 from networks import transformer
 from tiltmeter.measures.measure import measure
-from tiltmeter.measures.named.line_spectrum import LineSpectrum, signal_of
-from tiltmeter.measures.shared.energy import FLOOR
+from tiltmeter.measures.named.line_spectrum import FLOOR, LineSpectrum, signal_of
 from tiltmeter.measures.task import Task
 from tiltmeter.modules.networks import mlp
 

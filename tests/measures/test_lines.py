@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter.measures.shared.energy import line_ends
+from tiltmeter.measures.named.line_spectrum import line_ends
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(50, 4)), RNG.integers(0, 3, 50)

@@ -8,8 +8,7 @@ from torch import nn
 import tiltmeter as tm
 from networks import small_cnn, transformer
 from tiltmeter.data.synthetic.slabs import linear_and_slabs, random_basis, slabs
-from tiltmeter.measures.named.projection_dependence import ProjectionDependence
-from tiltmeter.measures.shared.subspace_search import Learned
+from tiltmeter.measures.named.projection_dependence import Learned, ProjectionDependence
 from tiltmeter.modules.networks import mlp
 
 

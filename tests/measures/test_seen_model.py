@@ -7,8 +7,7 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.measures.default_curves import error
-from tiltmeter.measures.named.projection_dependence import ProjectionDependence
-from tiltmeter.measures.shared.subspace_search import Learned
+from tiltmeter.measures.named.projection_dependence import Learned, ProjectionDependence
 
 
 def first_coordinate(outputs=1):

@@ -16,7 +16,7 @@ from scipy.special import ndtr, owens_t
 from scipy.stats import multivariate_normal
 
 from tiltmeter.population import compiled_normal
-from tiltmeter.population.bivariate_normal import bivariate_normal_cdf
+from tiltmeter.theory.fixed_set.training_curves import bivariate_normal_cdf
 
 DIGITS = 50
 
@@ -291,7 +291,7 @@ def test_out():
 
 
 def test_numba_is_loaded_on_the_first_call_only():
-    code = "import sys, tiltmeter.population.bivariate_normal; sys.exit('numba' in sys.modules)"
+    code = "import sys, tiltmeter.theory.fixed_set.training_curves; sys.exit('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

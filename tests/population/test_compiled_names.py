@@ -60,7 +60,7 @@ print(tm.predict(*tm.problem.cases.centred_crossing(), curves=("error",))["error
 """
 NORMAL = """
 import numpy as np
-from tiltmeter.population.bivariate_normal import bivariate_normal_cdf
+from tiltmeter.theory.fixed_set.training_curves import bivariate_normal_cdf
 h, k, r = np.meshgrid(np.linspace(-8, 3, 23), np.linspace(-8, 3, 23), np.linspace(-0.99, 0.99, 23))
 print(bivariate_normal_cdf(h, k, r).tobytes().hex())
 """

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tiltmeter.study.compute import Answer, Task
-from tiltmeter.study.drive import LOST, FailFast, drive
 from tiltmeter.study.folder import Places
 from tiltmeter.study.function_reference import FunctionReference
 from tiltmeter.study.status import ProgressLine, seconds_left
+from tiltmeter.study.study import LOST, FailFast, drive
 
 
 class Pretending:

@@ -5,8 +5,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.problem.sgd_arrays import parameters
-from tiltmeter.theory.control import Control
-from tiltmeter.theory.optimal_schedule import optimal_schedule
+from tiltmeter.theory.optimal_schedule import Control, optimal_schedule
 from tiltmeter.theory.pull_search import smooth
 
 A = tm.teacher_mixture(0.75, 0.0, (0.5, 1.5), 0.7)

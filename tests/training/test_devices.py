@@ -38,7 +38,7 @@ MAKERS = tuple(
 )
 #: Files whose tensors are on the processor on purpose -> why.
 ON_THE_PROCESSOR = {
-    "training/recipe_grid.py": "rates of runs go to the device of a parameter where they multiply it",
+    "training/ensemble.py": "rates of runs go to the device of a parameter where they multiply it",
     "training/shards.py": "ranks exchange bytes of the processor",
     "training/stacked_loop.py": "places of points go to the points where they are used",
     "training/steering.py": "what a group intervention remembers is computed by NumPy",

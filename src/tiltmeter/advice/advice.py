@@ -123,12 +123,11 @@ class Advice(NotebookText):
                 return "Nothing to try first: no narrow copy does better with an intervention than without."
             return f"Try first: {', '.join(self.best)}. Narrow copies do not say whether it is better than plain."
         if not self.better:
-            return "No intervention clearly serves the worst group better than plain training."
+            return "With no intervention is the worst group clearly better off than with plain training."
         first = self.better[0]
-        name = f"{first[0].upper()}{first[1:]}"
         if self.changes[first].alike:
-            return f"{name} clearly makes a better model than plain, for the worst group no more than for the others."
-        return f"{name} clearly serves the worst group better than plain."
+            return f"With {first} all groups are clearly better off than with plain training, the worst not more so."
+        return f"With {first} the worst group is clearly better off than with plain training."
 
     @property
     def _judged(self) -> str:

@@ -2,22 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any, overload
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from functools import wraps
+from html import escape
+from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from tiltmeter.data import summary_table as glance
 from tiltmeter.data.any_frame import is_table, read_table
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset, writable
 from tiltmeter.data.from_frame import TableReading
 from tiltmeter.data.labels import coded
-from tiltmeter.data.misnamed import misnamed
 from tiltmeter.data.nested import Nested, Streamed, nested_points
-from tiltmeter.data.stratified_split import stratified_split
 from tiltmeter.question import Question, checked_question
 from tiltmeter.record.labelled import JSON, label_to_json, labels_array
-from tiltmeter.shown_text import group_name, warn_caller
+from tiltmeter.shown_text import group_name, percent, warn_caller
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def misnamed(**right: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """A function that answers these wrong names of arguments with the right one.
+
+    >>> @misnamed(colour="color")
+    ... def paint(color):
+    ...     return color
+    >>> paint(colour="red")
+    Traceback (most recent call last):
+    TypeError: `paint` has no argument `colour`. Did you mean color=?
+    """
+
+    def hinting(function: Callable[P, R]) -> Callable[P, R]:
+        @wraps(function)
+        def call(*args: P.args, **kwargs: P.kwargs) -> R:
+            for name in kwargs:
+                if name in right:
+                    raise TypeError(f"`{function.__name__}` has no argument `{name}`. Did you mean {right[name]}=?")
+            return function(*args, **kwargs)
+
+        return call
+
+    return hinting
+
+
+#: Largest number of label columns; with more labels it is a regression, or too much to read.
+SHOWN = 10
+
 
 #: With fewer points than this, the standard errors of a group are large and themselves uncertain.
 SMALL = 30
@@ -398,10 +429,10 @@ class GroupedData:
         }
 
     def __repr__(self) -> str:
-        return glance.text(self)
+        return _summary_text(self)
 
     def _repr_html_(self) -> str:
-        return glance.html(self)
+        return _summary_html(self)
 
 
 def _rebuilt(*parts: Any) -> GroupedData:
@@ -421,3 +452,71 @@ def check_labels_known(train: GroupedData, held_out: object) -> None:
             f"{', '.join(f'{label:g}' for label in unknown[:5])} "
             "in `held_out` only."
         )
+
+
+def rows(data: GroupedData) -> tuple[list[str], list[list[str]]]:
+    """Header and one row per group: size, share, and the rate of every label if there are few labels."""
+    rates = data.label_rates
+    labels = list(next(iter(rates.values()))) if rates else []
+    shown = labels if len(labels) <= SHOWN else []
+    header = ["group", "points", "share", *(f"label {label}" for label in shown)]
+    table = []
+    for group, size in data.sizes.items():
+        cells = [percent(rates[group][label], 1) for label in shown]
+        table.append([group_name(group), f"{size:,}", percent(size / len(data), 1), *cells])
+    return header, table
+
+
+def _summary_text(data: GroupedData) -> str:
+    header, table = rows(data)
+    lines = [_first_line(data)]
+    widths = [max(len(row[i]) for row in [header, *table]) for i in range(len(header))]
+    for row in [header, *table]:
+        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  " + "  ".join(cells))
+    return "\n".join(lines)
+
+
+def _summary_html(data: GroupedData) -> str:
+    header, table = rows(data)
+
+    def line(cells: Sequence[str], tag: str) -> str:
+        return "<tr>" + "".join(f"<{tag}>{escape(cell)}</{tag}>" for cell in cells) + "</tr>"
+
+    body = line(header, "th") + "".join(line(row, "td") for row in table)
+    return f"<div><p>{escape(_first_line(data)[1:-1])}</p><table>{body}</table></div>"
+
+
+def _first_line(data: GroupedData) -> str:
+    shape = " x ".join(", ".join(n) if isinstance(n, dict) else str(n) for n in data.x.shape[1:]) or "1"
+    return f"<GroupedData {len(data):,} points of {shape}, {len(data.groups)} groups, imbalance {data.imbalance:.3g}>"
+
+
+def stratified_split(members: Mapping[Hashable, np.ndarray], shares: Mapping[str, float], seed: int) -> np.ndarray:
+    """The part of every point: 0 for training, then 1, 2, ... in the order of `shares`, each with its share of a group.
+
+    >>> stratified_split({"a": np.arange(4), "b": np.arange(4, 8)}, {"held_out": 0.25}, seed=0).tolist().count(1)
+    2
+
+    `members` holds the places of the points of every group.
+    """
+    for name, share in shares.items():
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 < share < 1:
+            raise ValueError(f"`{name}` should be a share strictly between 0 and 1. Found {name} = {share!r}.")
+    if sum(shares.values()) >= 1:
+        told = " + ".join(map(str, shares.values()))
+        raise ValueError(f"`held_out` and `judge` should leave points to train on. Found {told} of all.")
+    rng = np.random.default_rng(seed)
+    part_of = np.zeros(sum(map(len, members.values())), dtype=np.int8)
+    for group, own in members.items():
+        counts = [round(share * len(own)) for share in shares.values()]
+        if min(counts) < 1 or sum(counts) >= len(own):
+            raise ValueError(
+                f"{'Both' if len(shares) == 1 else 'All'} parts should have points of every group. Found that group "
+                f"{group!r} with {len(own)} points would have {' and '.join(map(str, counts))} held-out points."
+            )
+        order, start = rng.permutation(own), 0
+        for place, count in enumerate(counts, 1):
+            part_of[order[start : start + count]] = place
+            start += count
+    return part_of

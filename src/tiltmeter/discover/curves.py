@@ -15,7 +15,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.arguments import A_RUN, checked_kind
-from tiltmeter.data.stratified_split import stratified_split
+from tiltmeter.data.grouped import stratified_split
 from tiltmeter.discover.rules import CUTS, MOST_VALUES, Columns
 from tiltmeter.forecast.bands import Promise, with_promise
 from tiltmeter.leaders.judgement import trained

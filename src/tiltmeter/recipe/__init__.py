@@ -11,8 +11,7 @@ A `Recipe` holds everything that decides the updates and nothing else; a `Watch`
 same two values go to `train`, `ensemble`, `forecast` and `Probe`.
 """
 
-from tiltmeter.recipe.batch_order import BatchOrder
-from tiltmeter.recipe.recipe import Recipe
+from tiltmeter.recipe.recipe import BatchOrder, Recipe
 from tiltmeter.recipe.watch import Watch
 
 __all__ = ["BatchOrder", "Recipe", "Watch"]

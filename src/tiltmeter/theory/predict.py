@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from tiltmeter.population.labelled_curves import chosen_names
+from tiltmeter.population.labelled_curves import chosen_names, label_curves
 from tiltmeter.population.network_curves import label_network_curves
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.applied_interventions import refuse_interventions
@@ -17,6 +18,7 @@ from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
+from tiltmeter.problem.sgd_arrays import Parameters, parameters
 from tiltmeter.problem.students import Linear, Network, Student, checked_student, refuse_softmax
 from tiltmeter.problem.times import DEFAULT_TIMES, checked_times
 from tiltmeter.record.origin import Origin
@@ -24,9 +26,9 @@ from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.classes.predict_classes import predict_classes
 from tiltmeter.theory.fixed_set.fixed_theory import fixed_theory
 from tiltmeter.theory.linear_theory import LinearTheory, linear_theory
+from tiltmeter.theory.modes import Modes, evaluate_modes, modes
 from tiltmeter.theory.network import network_theory
 from tiltmeter.theory.ode import with_resolution
-from tiltmeter.theory.population_flow import population_flow
 from tiltmeter.theory.steered_theory import SteeredTheory, steered_theory
 
 
@@ -156,3 +158,36 @@ def _refuse_what_needs_simulation(sgd: SGD) -> None:
         if given:
             raise ValueError(f"`predict` has no exact solution with {name}. Use `simulate`.")
     refuse_interventions(sgd, "predict", group_interventions=True)
+
+
+@dataclass(frozen=True, eq=False)
+class PopulationFlow:
+    """A problem and its flow, solved; a call with times returns the curves there. The `evaluate` of a trajectory.
+
+    >>> from tiltmeter.problem import cases
+    >>> problem, _, _ = cases.centred_crossing()
+    >>> population_flow(problem, Flow(lr=1.0))([0.1], curves=("loss",))["loss"].values.round(4)
+    array([[0.4709, 0.4626]])
+    """
+
+    names: tuple[str, ...]
+    train_bias: bool
+    _par: Parameters
+    _solved: Modes
+    _origin: Origin
+
+    def __call__(self, times: Any, curves: Iterable[str] | None = None) -> Trajectory:
+        """Return the curves (default: those chosen at first) at these times."""
+        at = checked_times(times)
+        names = self.names if curves is None else chosen_names(curves, self.train_bias)
+        found = label_curves(self._par, evaluate_modes(self._par, self._solved, at), at, names)
+        return Trajectory(found, "t", self._origin, None, self)
+
+
+def population_flow(problem: Mixture, flow: Flow, curves: Iterable[str] | None = None) -> PopulationFlow:
+    """Solve a problem as SGD with a batch so large that there is no noise."""
+    names = chosen_names(curves, flow.train_bias)
+    par = parameters(problem, flow.plain())
+    par = replace(par, batch=np.full(par.size, np.inf))
+    origin = Origin("theory", problem.to_json(), {"sgd": flow.to_json()})
+    return PopulationFlow(names, flow.train_bias, par, modes(par), origin)

@@ -8,7 +8,7 @@ import tiltmeter as tm
 from tiltmeter.population.classes.decisions import semidefinite_root
 from tiltmeter.population.classes.moments import class_moments
 from tiltmeter.problem.students import Erf
-from tiltmeter.theory.classes.centred_form import centred_class_losses
+from tiltmeter.theory.classes.predict_classes import centred_class_losses
 
 FINE = tm.theory.Sobol(2**16)
 

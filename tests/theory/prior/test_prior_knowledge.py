@@ -5,7 +5,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.theory.prior.centred_pair import centred_pair
-from tiltmeter.theory.prior.critical_length import gap_coefficients
+from tiltmeter.theory.prior.crossing_bound import gap_coefficients
 
 #: Every statement on a few random problems in the fast suite, on 2,000 in the slow one.
 MANY = pytest.mark.parametrize("problems", [60, pytest.param(2000, marks=pytest.mark.slow)])

@@ -1,9 +1,8 @@
-"""overview: all interventions in one table, from their own words (`python -m tiltmeter.interventions.overview
-docs`)."""
+"""The tables of measures and interventions in the docs, from their own descriptions: `python docs/draw/tables.py`."""
 
 from __future__ import annotations
 
-import sys
+import re
 from dataclasses import dataclass, fields
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +13,11 @@ from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.kinds import PointIntervention
 from tiltmeter.interventions.stored import intervention_named
+from tiltmeter.measures.catalogue import find
+from tiltmeter.measures.overview import rows as measure_rows
 
-#: The table is between these lines of `interventions.md`.
+DOCS = Path(__file__).parents[1]
+#: A table is between these lines of its page.
 START, END = "<!-- table -->", "<!-- end of table -->"
 #: Fields that have no default, for an example of their intervention.
 GIVEN: dict[str, dict[str, Any]] = {
@@ -28,7 +30,7 @@ COMMON = ("by", "memory", "every", "seed")
 
 
 @dataclass(frozen=True)
-class Row:
+class InterventionRow:
     """One intervention: its name with its fields, its kind, what it does, what it needs, what it costs and where it
     goes."""
 
@@ -43,29 +45,29 @@ class Row:
     cannot: str
 
 
-def rows() -> list[Row]:
+def intervention_rows() -> list[InterventionRow]:
     """One row for every intervention, in the order of `INTERVENTIONS`.
 
-    >>> [row.cost for row in rows() if row.name in ("GroupDRO", "UPGrad", "JTT")]
+    >>> [row.cost for row in intervention_rows() if row.name in ("GroupDRO", "UPGrad", "JTT")]
     ['1', 'G + 1', '1 + 75 / steps']
     """
-    return [_row(name) for name in INTERVENTIONS]
+    return [_intervention_row(name) for name in INTERVENTIONS]
 
 
-def markdown() -> str:
+def intervention_table() -> str:
     """The table for the docs; each intervention links to the page of its kind."""
     lines = [
         "| intervention | what it does | needs | cost | routes | exact in | cannot |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in rows():
+    for row in intervention_rows():
         link = f"[`{row.name}{row.settings}`](interventions-{row.kind}.md)"
         parts = (link, row.title, row.needs, row.cost, row.routes, row.exact, row.cannot)
         lines.append(f"| {' | '.join(parts)} |")
     return "\n".join(lines)
 
 
-def _row(name: str) -> Row:
+def _intervention_row(name: str) -> InterventionRow:
     kind = intervention_named(name)
     law = kind(**GIVEN.get(name, {}))
     shown = sorted((field for field in fields(law) if field.name not in COMMON), key=lambda field: bool(field.kw_only))
@@ -75,7 +77,7 @@ def _row(name: str) -> Row:
     room = INTERVENTIONS[name].split(".")[2]
     first = (import_module(kind.__module__).__doc__ or "").splitlines()[0]
     own_loop = ("`Steering`",) if isinstance(law, (GroupIntervention, PointIntervention)) else ()
-    return Row(
+    return InterventionRow(
         name,
         f"({', '.join(settings)})",
         room,
@@ -106,13 +108,33 @@ def _exact(law: Intervention) -> str:
     return "closed form, `simulate`" if law.constant else "`predict`, `simulate`"
 
 
-def main(folder: str) -> None:
-    """Write the table into `interventions.md` of this folder."""
-    page = Path(folder) / "interventions.md"
-    text = page.read_text(encoding="utf-8")
-    before, rest = text.split(START)
-    page.write_text(f"{before}{START}\n\n{markdown()}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
+def measure_table() -> str:
+    """The table for the docs; each measure links to the page `measure-*.md` that contains its name or class."""
+    pages = {page.name: page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("measure-*.md"))}
+    lines = [
+        "| measure | what is measured | what it takes | passes | where exact | when absent |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in measure_rows():
+        named = re.compile(rf"[`\"]{row.name}[`\"]|\b{find(row.name).__name__}\b")
+        page = next((page for page, text in pages.items() if named.search(text)), None)
+        name = f"`{row.name}`" if page is None else f"[`{row.name}`]({page})"
+        cells = (name, row.title, row.takes, row.cost, row.exact, row.absent)
+        lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
+    return "\n".join(lines)
+
+
+def shown(page: str) -> str:
+    """The table that a page shows now."""
+    return (DOCS / page).read_text(encoding="utf-8").split(START)[1].split(END)[0].strip()
+
+
+def write(page: str, table: str) -> None:
+    """Put a table into its place on a page."""
+    before, rest = (DOCS / page).read_text(encoding="utf-8").split(START)
+    (DOCS / page).write_text(f"{before}{START}\n\n{table}\n\n{END}{rest.split(END)[1]}", encoding="utf-8")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    write("interventions.md", intervention_table())
+    write("measures.md", measure_table())
