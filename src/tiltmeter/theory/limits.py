@@ -1,4 +1,4 @@
-"""The start and the end of training: initial rates, asymptotes, who leads there, and whether weights can make it even."""
+"""The start and the end of training: initial rates, asymptotes, who leads there, and weights that make it even."""
 
 from __future__ import annotations
 

@@ -269,6 +269,11 @@ def centred_class_losses(
     >>> centred_class_losses(class_mixture(3), SGD(lr=0.2), np.array([0.0]))[0].round(4)
     array([[0.3333, 0.3333]])
 
+    This is a second route for centred groups and a zero start, independent of integration. With W_inf = sum_g p_g
+    sqrt(D_g) J_g / D, gamma = lr D and q = lr (2 D - lr D2), D and D2 the mean variance and the mean squared variance,
+    W(t) = W_inf (1 - e^{-gamma t}) and tr Q(t) is a sum of 1, e^{-gamma t} and e^{-qt}. Class losses also contain
+    e^{-2 gamma t}, through W K W': one rate more than group losses, which allows one crossing more.
+
     Args:
         problem: Groups with their shares, variances, means and labelling rules.
         sgd: How the student is trained: learning rate, batch, start, weights.

@@ -1,4 +1,4 @@
-"""Crossings from prior knowledge: how many are possible, how long a pre-training removes one, and the gap's parabola."""
+"""Crossings from prior knowledge: how many are possible, what pre-training removes them, and the gap's parabola."""
 
 from __future__ import annotations
 
