@@ -23,6 +23,7 @@ extensions = [
     "notebook_pages",
     "trees",
     "glossary_tips",
+    "search_entries",
 ]
 myst_enable_extensions = ["attrs_inline", "dollarmath", "colon_fence"]
 myst_heading_anchors = 3

@@ -1,7 +1,9 @@
-"""The reference has a page for every public function and class, and every parameter is described once."""
+"""The reference has a page for every public function and class: parameters, an example that runs, what to see also."""
 
+import doctest
 import importlib.util
 import inspect
+import re
 from pathlib import Path
 
 import pytest
@@ -62,10 +64,52 @@ def test_a_missing_description_is_noticed_and_an_inherited_one_is_found():
     assert api.parameters(Child) == ["a", "b", "c"]
 
 
+def examples(value):
+    """The lines of code in the docstring that it has itself: an inherited one is about another class."""
+    doc = vars(value).get("__doc__") if inspect.isclass(value) else value.__doc__
+    return [example.source for example in doctest.DocTestParser().get_examples(doc or "")]
+
+
+def test_every_public_function_and_class_has_an_example_that_runs():
+    """`test_texts.py` runs them; one that is skipped would only look like an example."""
+    api = extension()
+    names = {address: value for address, value in api.public_names().items() if api.documented(value)}
+    assert [address for address, value in names.items() if not examples(value)] == []
+    assert [address for address, value in names.items() if "+SKIP" in "".join(examples(value))] == []
+
+
+def test_an_inherited_example_is_no_example():
+    class Base:
+        """A base.
+
+        >>> 1 + 1
+        2
+        """
+
+    class Child(Base):
+        pass
+
+    assert examples(Base) == ["1 + 1\n"]
+    assert examples(Child) == []
+
+
+def test_every_page_names_what_to_see_also():
+    api = extension()
+    pages = api.pages()
+    files = api.file_names({address: value for address, value in api.public_names().items() if api.documented(value)})
+    for address, file in files.items():
+        _, _, also = pages[file].partition("```{seealso}\n")
+        linked = re.findall(r"\]\((tm[^)]+)\.md\)", also)
+        assert linked, address
+        assert set(linked) <= set(files.values()) - {file}, address
+    assert "(tm.methods.Rehearsal.md)" in pages["tm.forecast"]
+    assert "(../forecast.md)" in pages["tm.forecast"]
+
+
 def test_every_public_function_and_class_has_a_page_under_its_public_name():
     api = extension()
     pages = api.pages()
-    assert {"tm.forecast", "tm.theory.leader_on_grid"} <= set(pages)
+    assert {"tm.forecast", "tm.teacher_mixture", "tm.theory.leader_on_grid"} <= set(pages)
     assert {f"tm.measures.{find(name).__name__}" for name in MEASURES} <= set(pages)
     titles = {text.split("\n")[0] for text in pages.values()}
     assert {f"# {address}" for address, value in api.public_names().items() if api.documented(value)} <= titles

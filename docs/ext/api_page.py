@@ -7,6 +7,7 @@ a class also has the descriptions of the class that it inherits the parameter fr
 import enum
 import inspect
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -56,8 +57,9 @@ def public_names() -> dict[str, Any]:
 
 
 def documented(value: Any) -> bool:
-    """Whether it has a page of its own: functions and classes do."""
-    return inspect.isclass(value) or inspect.isroutine(value)
+    """Whether it has a page of its own: functions, classes and objects of ours that are called do."""
+    ours = type(value).__module__.startswith("tiltmeter.") and callable(value)
+    return inspect.isclass(value) or inspect.isroutine(value) or ours
 
 
 def parameters(value: Any) -> list[str]:
@@ -97,12 +99,63 @@ def summary(value: Any) -> str:
     return " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("|", "\\|").replace("$", "\\$")
 
 
-def object_page(address: str, value: Any) -> str:
-    """The page of one function or class."""
+def object_page(address: str, value: Any, names: list[str], guides: list[str]) -> str:
+    """The page of one function or class, with links to related names and to pages of the guide."""
     kind = "class" if inspect.isclass(value) else "function"
     directive = [f".. auto{kind}:: {address.replace('tm', 'tiltmeter', 1)}"]
     options = ["   :members:"] if kind == "class" else []
-    return "\n".join([f"# {address}", "", "```{eval-rst}", *directive, *options, "```", ""])
+    also = ["```{seealso}", *(" · ".join(links) + "\n" for links in (names, guides) if links), "```"]
+    return "\n".join([f"# {address}", "", "```{eval-rst}", *directive, *options, "```", "", *also, ""])
+
+
+def uses(names: dict[str, Any]) -> Callable[[str], Counter[str]]:
+    """A function that counts the public names in a text: `tm.forecast`, and in backticks `Rehearsal` if one is."""
+    own: dict[str, list[str]] = {}
+    for address in names:
+        own.setdefault(short(address), []).append(address)
+    single = {name: addresses[0] for name, addresses in own.items() if len(addresses) == 1}
+
+    def count(text: str) -> Counter[str]:
+        words = re.findall(r"\btm(?:\.\w+)+", text)
+        words += [single[word] for word in re.findall(r"`([A-Za-z_]+)[`(]", text) if word in single]
+        return Counter(word for word in words if word in names)
+
+    return count
+
+
+def guides(names: dict[str, Any]) -> dict[str, Counter[str]]:
+    """Link to a page of the guide -> how often it uses each name."""
+    count, pages = uses(names), {}
+    for tree in ("tutorials/*.md", "howto/*.md", "*.md"):
+        for page in sorted(FOLDER.parent.glob(tree)):
+            text = page.read_text(encoding="utf-8")
+            if title := re.search(r"^# (.+)$", text, re.MULTILINE):
+                pages[f"[{title[1]}](../{page.relative_to(FOLDER.parent).as_posix()})"] = count(text)
+    return pages
+
+
+def related(names: dict[str, Any], used: dict[str, Counter[str]]) -> dict[str, list[str]]:
+    """Address -> the names nearest to it, by docstrings that mention it, by source and by pages that use both."""
+    count = uses(names)
+    mentions = {address: set(count(inspect.getdoc(value) or "")) for address, value in names.items()}
+    fame = Counter(name for mentioned in mentions.values() for name in mentioned)
+    modules = {address: inspect.unwrap(value).__module__ for address, value in names.items()}
+    pages = {address: {page for page, words in used.items() if address in words} for address in names}
+
+    def nearness(address: str, other: str) -> float:
+        mentioned = (other in mentions[address]) * (2 + 8 / fame[other]) if fame[other] else 0.0
+        mentioned += (address in mentions[other]) * (1 + 8 / fame[address]) if fame[address] else 0.0
+        here, there = modules[address], modules[other]
+        source = (here == there) + (here.rpartition(".")[0] == there.rpartition(".")[0])
+        return (
+            mentioned + 2 * source + 4 * len(pages[address] & pages[other]) / (1 + len(pages[address] | pages[other]))
+        )
+
+    def nearest(address: str) -> list[str]:
+        others = sorted(set(names) - {address}, key=lambda other: (-nearness(address, other), other.count("."), other))
+        return others[:6]
+
+    return {address: nearest(address) for address in names}
 
 
 def short(address: str) -> str:
@@ -123,7 +176,13 @@ def pages() -> dict[str, str]:
     """Name of a file -> Markdown: one for each topic and one for each function and class."""
     names = {address: value for address, value in public_names().items() if documented(value)}
     files = file_names(names)
-    texts = {files[address]: object_page(address, value) for address, value in names.items()}
+    used = guides(names)
+    near = related(names, used)
+    texts = {}
+    for address, value in names.items():
+        pages = sorted((page for page in used if address in used[page]), key=lambda page: -used[page][address])
+        links = [f"[`{other}`]({files[other]}.md)" for other in near[address]]
+        texts[files[address]] = object_page(address, value, links, pages[:3])
     for topic in TOPICS:
         texts[topic] = topic_page(topic, {a: v for a, v in names.items() if topic_of(v) == topic}, files)
     return texts

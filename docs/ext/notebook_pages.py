@@ -24,7 +24,8 @@ def output_page(output: dict[str, Any]) -> str:
     for kind in ("image/svg+xml", "text/html"):
         if kind in data:
             return f'```{{raw}} html\n<div class="notebook-output">{text_of(data[kind])}</div>\n```\n'
-    return f"```text\n{text_of(output.get('text') or data['text/plain']).rstrip()}\n```\n"
+    text = text_of(output.get("text") or data["text/plain"]).rstrip()
+    return f"```{{code-block}} text\n:class: output\n\n{text}\n```\n"
 
 
 def notebook_page(name: str, cells: list[dict[str, Any]]) -> str:

@@ -18,6 +18,14 @@ __all__ = ["CrossEntropy", "Hinge", "Logistic", "Loss", "Square"]
 class Loss(ABC):
     """A convex loss, per example. A new one is a small frozen class with these three functions.
 
+    >>> class Exponential(Loss):
+    ...     definition = "exp(-y score), labels -1/+1"
+    ...     def value(self, score, y): return np.exp(-y * score)
+    ...     def gradient(self, score, y): return -y * np.exp(-y * score)
+    ...     def curvature(self, score, y): return np.exp(-y * score)
+    >>> Exponential().value(np.array([-1.0, 0.0, 1.0]), np.ones(3)).round(2)
+    array([2.72, 1.  , 0.37])
+
     `kinks` lists the margins y * score at which the slope or the curvature jumps, so that averages are cut there.
     """
 

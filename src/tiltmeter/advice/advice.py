@@ -208,6 +208,17 @@ class Advice(NotebookText):
 def load_advice(path: str | os.PathLike[str]) -> Advice:
     """Read what `Advice.save` wrote. Nothing is unpickled; interventions outside the library are not rebuilt.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> x = np.random.default_rng(0).normal(size=(400, 5)).astype("float32")
+    >>> data = tm.GroupedData(x, np.sign(x[:, 0]), ["rare"] * 80 + ["common"] * 320)
+    >>> arms, recipe = {"balanced": tm.interventions.Balanced()}, tm.Recipe(lr=0.05, steps=20)
+    >>> advice = tm.advise(torch.nn.Linear(5, 1), *data.split(0.5), recipe, arms, progress=False)
+    >>> with TemporaryDirectory() as folder:
+    ...     advice.save(f"{folder}/advice")
+    ...     str(load_advice(f"{folder}/advice")) == str(advice)
+    True
+
     Args:
         path: Folder or file that `Advice.save` wrote.
     """

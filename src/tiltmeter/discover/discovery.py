@@ -43,6 +43,18 @@ NAMED = 3
 class Discovery(NotebookText):
     """Groups that nobody labelled, found on some held-out points and judged on the others.
 
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> rng = np.random.default_rng(0)
+    >>> x, jobs = rng.normal(size=(2000, 3)).astype("float32"), rng.choice(["clerk", "cook", "driver"], 2000)
+    >>> y = (np.where(jobs == "cook", x[:, 1], x[:, 0]) > 0).astype(int)  # cooks have a rule of their own
+    >>> data = tm.GroupedData(x, y, ["all"] * 2000)
+    >>> run = tm.train(torch.nn.Linear(3, 1), data, data, tm.Recipe(lr=0.5, steps=30))
+    >>> result = tm.discover(run, {"job": jobs})
+    >>> print(result.claim)
+    The group job = cook, 33 % of the points, is worse off at the end: its loss is 0.73, that of everyone else 0.37.
+    >>> result.parts
+    ('job = cook', 'everyone else')
+
     `parts` are the groups of `group` and `data`: every point belongs to the smallest clear group that holds it, else to
     "everyone else".
 

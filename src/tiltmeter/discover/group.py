@@ -28,6 +28,17 @@ Target = Literal["end", "later"]
 class DiscoveredGroup:
     """One rule, and what the points that did not find it say about it.
 
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> rng = np.random.default_rng(0)
+    >>> x, jobs = rng.normal(size=(2000, 3)).astype("float32"), rng.choice(["clerk", "cook", "driver"], 2000)
+    >>> y = (np.where(jobs == "cook", x[:, 1], x[:, 0]) > 0).astype(int)  # cooks have a rule of their own
+    >>> data = tm.GroupedData(x, y, ["all"] * 2000)
+    >>> run = tm.train(torch.nn.Linear(3, 1), data, data, tm.Recipe(lr=0.5, steps=30))
+    >>> result = tm.discover(run, {"job": jobs})
+    >>> group = result.clear[0]
+    >>> str(group.rule), group.points, group.loss > group.loss_of_others
+    ("Rule(conditions=(Equals(column='job', value='cook'),))", 334, True)
+
     Args:
         rule: Conditions that a point of the group meets.
         points: Judging points in the group.

@@ -68,6 +68,15 @@ def from_table(
 def from_tensorboard(folder: str | os.PathLike[str], clock: Clock = "step") -> Trajectory:
     """Scalars of TensorBoard as a Trajectory: each folder below is a group, each tag a curve.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> import pandas as pd, tiltmeter as tm
+    >>> history = pd.DataFrame({"step": [1, 10], "loss_a": [1.0, 0.5], "loss_b": [0.75, 0.625]})
+    >>> run = tm.export.from_table(history, {"loss": {"a": "loss_a", "b": "loss_b"}})
+    >>> with TemporaryDirectory() as folder:
+    ...     again = from_tensorboard(tm.export.write(run, f"{folder}/events"))
+    >>> again["loss"].sel(group="b").values.tolist()
+    [0.75, 0.625]
+
     This is how `to_tensorboard` writes a run. Steps that only some groups have are NaN for the others.
 
     Args:

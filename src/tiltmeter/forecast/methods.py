@@ -209,6 +209,14 @@ class Twin:
 class Pilot:
     """The first `steps` of the training, on a copy: what can be had when everything else is too dear.
 
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> x = np.random.default_rng(0).normal(size=(400, 5))
+    >>> data = tm.GroupedData(x, np.sign(x[:, 0]), ["a", "b"] * 200)
+    >>> recipe = tm.Recipe(lr=0.1, steps=1000)
+    >>> ahead = tm.forecast(torch.nn.Linear(5, 1), *data.split(0.5), recipe, method=Pilot(steps=20))
+    >>> ahead["loss"].time.values[-1].item()  # of 1000
+    20
+
     It promises nothing about the end.
 
     Args:
@@ -317,6 +325,13 @@ def chosen(
     clock: Callable[[], float] = time.process_time,
 ) -> Choice:
     """What `forecast` would do with this budget (CPU seconds), what it would cost and promise; nothing is forecast.
+
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> x = np.random.default_rng(0).normal(size=(400, 5))
+    >>> data = tm.GroupedData(x, np.sign(x[:, 0]), ["a", "b"] * 200)
+    >>> choice = chosen(torch.nn.Linear(5, 1), *data.split(0.5), tm.Recipe(lr=0.1, steps=20))
+    >>> choice.method, choice.promise
+    (Linear(copies=5, seed=0), 'the gaps between groups over all evaluations')
 
     A few real steps are taken on a copy to time the training.
 

@@ -17,6 +17,11 @@ from tiltmeter.interventions.shared.shares import FEW
 class Seen:
     """What a group intervention may see. The last dimension of arrays is the group; before it come grid, seeds or runs.
 
+    >>> from tiltmeter.interventions import Balanced
+    >>> seen = Seen(time=0.0, groups=("a", "b"), shares=np.array([0.9, 0.1]), losses=np.array([0.2, 0.7]))
+    >>> Balanced().pull(np.zeros(2), seen)
+    array([0.5, 0.5])
+
     In the theory, losses are exact.
 
     Args:

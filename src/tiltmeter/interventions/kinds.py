@@ -169,6 +169,12 @@ class PointIntervention(Intervention, ABC):
 class Shown:
     """What an intervention of terms may see of a batch, as torch tensors; what it does not ask for is None.
 
+    >>> import torch
+    >>> losses, scores = torch.tensor([0.1, 0.7]), torch.tensor([2.0, -1.0])
+    >>> shown = Shown(losses, scores, y=torch.ones(2), labels=(-1.0, 1.0))
+    >>> shown.losses[shown.scores < 0], shown.group  # an intervention that does not ask for groups gets none
+    (tensor([0.7000]), None)
+
     Args:
         losses: Loss of every point.
         scores: What the model gave for every point.

@@ -33,6 +33,13 @@ if TYPE_CHECKING:
 class Leaders(NotebookText):
     """Who leads in the chosen curves, when, and how sure it is; every statement holds together with all others.
 
+    >>> import tiltmeter as tm
+    >>> result = tm.leaders(tm.predict(*tm.problem.cases.centred_crossing()))
+    >>> result.curve, [phase.leader for phase in result.phases], [round(change.time, 2) for change in result.changes]
+    ('loss', ['-', '+'], [5.64])
+    >>> print(result.of("error").headline.claim)
+    Group + has the lower error throughout.
+
     `phases`, `changes` and the leaders are those of one curve, `curve`: the one the headline is about. `of("error")` is
     the same for another curve.
 

@@ -108,6 +108,14 @@ def snapshot_of(
 ) -> Snapshot:
     """Everything that a measure may use about a model now. Make it, and use it, inside `untouched(model)`.
 
+    >>> import torch
+    >>> from tiltmeter.modules import untouched
+    >>> data, model = GroupedData(torch.eye(4).repeat(20, 1), [0, 1] * 40, ["a", "b"] * 40), torch.nn.Linear(4, 1)
+    >>> with untouched(model):
+    ...     snapshot = snapshot_of(model, data)
+    >>> snapshot.loss.shape, snapshot.definition
+    ((80,), 'logistic loss')
+
     Args:
         model: Network to look at; it is not changed.
         data: Points to evaluate, with their groups.

@@ -148,6 +148,10 @@ def _computes(model: nn.Module, product: Tensor) -> bool:
 class TwoLayer(nn.Module):
     """`units` neurons without bias; weights `v` (units, inputs) and `u` (units,).
 
+    >>> absolute = TwoLayer(v=torch.tensor([[1.0], [-1.0]]), u=torch.ones(2))  # relu(x) + relu(-x)
+    >>> absolute(torch.tensor([[-2.0], [3.0]])).tolist()
+    [2.0, 3.0]
+
     Args:
         v: Weights of the first layer, (units, inputs).
         u: Weights of the second layer, (units,).

@@ -75,6 +75,10 @@ def style_of(group: Hashable, every: Sequence[Hashable], layer: int = 0) -> Grou
 def axis(title: str | list[str] | None, **settings: Any) -> alt.Axis:
     """An axis in the house style.
 
+    >>> x = alt.X("step:Q", axis=axis("step", tickCount=3)).to_dict()["axis"]
+    >>> x["title"], x["tickCount"], x["labelFontSize"]
+    ('step', 3, 12)
+
     Args:
         title: Text of the axis; None: no text.
         **settings: Further options of Altair's `Axis`.
@@ -100,6 +104,10 @@ def axis(title: str | list[str] | None, **settings: Any) -> alt.Axis:
 
 def legend(title: str | list[str] | None, **settings: Any) -> alt.Legend:
     """A legend in the house style.
+
+    >>> colour = alt.Color("group:N", legend=legend("group", orient="bottom")).to_dict()["legend"]
+    >>> colour["title"], colour["orient"], colour["labelFontSize"]
+    ('group', 'bottom', 12)
 
     Args:
         title: Text above the legend; None: no text.
@@ -145,6 +153,11 @@ def frame(
     title: str | None, width: float = WIDTH, height: float = HEIGHT, shows: str = "", note: str = ""
 ) -> dict[str, Any]:
     """The properties of a picture: its size and, if any, its title.
+
+    >>> chart = alt.Chart(rows([{"step": 1, "loss": 0.5}])).mark_point().encode(x="step:Q", y="loss:Q")
+    >>> picture = chart.properties(**frame("Loss over training", width=200)).to_dict()
+    >>> picture["width"], picture["title"]["text"]
+    (200, 'Loss over training')
 
     Args:
         title: Text above the picture; None: what it shows.
@@ -194,6 +207,12 @@ def airy(low: float, high: float) -> tuple[float, float]:
 
 def rows(values: list[dict[str, Any]]) -> dict[str, Any]:
     """Data embedded in the picture itself: no row limit applies, and no global setting is changed.
+
+    >>> data = rows([{"step": 1, "loss": 0.5}, {"step": 10, "loss": 0.4}])
+    >>> data["values"][0]
+    {'step': 1, 'loss': 0.5}
+    >>> alt.Chart(data).mark_line().encode(x="step:Q", y="loss:Q").to_dict()["mark"]
+    {'type': 'line'}
 
     A plain dictionary, because Altair checks `InlineData` row by row, which takes longer than everything else.
 

@@ -39,6 +39,14 @@ Curves: TypeAlias = Mapping[Any, xr.DataArray]
 class Criterion(ABC):
     """A measure of unfairness: lower is better. A new one is a small frozen class.
 
+    >>> @dataclass(frozen=True)
+    ... class WorstEver(Criterion):
+    ...     name = "the largest error of a group at any time"
+    ...     def of(self, found):
+    ...         return found["error"].max(["time", "group"])
+    >>> WorstEver().of({"error": xr.DataArray([[0.5, 0.4], [0.1, 0.2]], dims=["time", "group"])}).item()
+    0.5
+
     `of` takes curves by name, from a Dataset of `equilibrium` or from a Trajectory, of which it uses the last time
     unless stated otherwise. With several pairs of groups the worst pair counts.
     """
@@ -101,7 +109,14 @@ class StatisticalParity(Criterion):
 
 @dataclass(frozen=True)
 class EqualOpportunity(Criterion):
-    """Positives of all groups are decided positive equally often."""
+    """Positives of all groups are decided positive equally often.
+
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> result = tm.equilibrium(problem, tm.Logistic(), samples=2.0, ridge=0.3)
+    >>> result.tpr.values.round(3), round(EqualOpportunity().of(result).item(), 3)
+    (array([0.765, 0.676]), 0.089)
+    """
 
     @property
     def name(self) -> str:
@@ -113,7 +128,14 @@ class EqualOpportunity(Criterion):
 
 @dataclass(frozen=True)
 class EqualisedOdds(Criterion):
-    """Positives, and negatives, of all groups are decided positive equally often."""
+    """Positives, and negatives, of all groups are decided positive equally often.
+
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5, label_bias=(0.5, 0.0))
+    >>> result = tm.equilibrium(problem, tm.Logistic(), samples=2.0, ridge=0.3)
+    >>> result.tpr.values.round(3), result.fpr.values.round(3), round(EqualisedOdds().of(result).item(), 3)
+    (array([0.979, 0.918]), array([0.772, 0.687]), 0.086)
+    """
 
     @property
     def name(self) -> str:
@@ -125,7 +147,14 @@ class EqualisedOdds(Criterion):
 
 @dataclass(frozen=True)
 class AccuracyParity(Criterion):
-    """Decisions are wrong equally often in all groups."""
+    """Decisions are wrong equally often in all groups.
+
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> result = tm.equilibrium(problem, tm.Logistic(), samples=2.0, ridge=0.3)
+    >>> result.error.values.round(3), round(AccuracyParity().of(result).item(), 3)
+    (array([0.235, 0.324]), 0.089)
+    """
 
     @property
     def name(self) -> str:
@@ -137,7 +166,14 @@ class AccuracyParity(Criterion):
 
 @dataclass(frozen=True)
 class PredictiveParity(Criterion):
-    """A positive decision is right equally often in all groups."""
+    """A positive decision is right equally often in all groups.
+
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5, label_bias=(0.5, 0.0))
+    >>> result = tm.equilibrium(problem, tm.Logistic(), samples=2.0, ridge=0.3)
+    >>> result.ppv.values.round(3), round(PredictiveParity().of(result).item(), 3)
+    (array([0.801, 0.572]), 0.229)
+    """
 
     @property
     def name(self) -> str:
@@ -149,7 +185,14 @@ class PredictiveParity(Criterion):
 
 @dataclass(frozen=True)
 class WorstGroupError(Criterion):
-    """The error of the worst-off group (never zero, unlike the gaps)."""
+    """The error of the worst-off group (never zero, unlike the gaps).
+
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> result = tm.equilibrium(problem, tm.Logistic(), samples=2.0, ridge=0.3)
+    >>> result.error.values.round(3), round(WorstGroupError().of(result).item(), 3)
+    (array([0.235, 0.324]), 0.324)
+    """
 
     levels = False
 
@@ -203,6 +246,10 @@ class WorstGroupLoss(Criterion):
 class WorstGroupArea(Criterion):
     """The loss of the worst-off group, averaged over training: it includes how long a group is worse off, not only
     how much.
+
+    >>> loss = xr.DataArray([[0.5, 0.5], [0.1, 0.4], [0.2, 0.3]], dims=["time", "group"], coords={"time": [0, 5, 10]})
+    >>> round(WorstGroupArea().of({"loss": loss}).item(), 3)
+    0.4
     """
 
     levels = False
@@ -219,6 +266,10 @@ class WorstGroupArea(Criterion):
 class FinalGap(Criterion):
     """The largest difference of losses between two groups at the last step. It may be reduced by making everyone
     worse.
+
+    >>> loss = xr.DataArray([[0.5, 0.5], [0.1, 0.4], [0.2, 0.3]], dims=["time", "group"], coords={"time": [0, 5, 10]})
+    >>> round(FinalGap().of({"loss": loss}).item(), 3)
+    0.1
     """
 
     @property
@@ -233,6 +284,10 @@ class FinalGap(Criterion):
 class GapArea(Criterion):
     """The largest difference of losses between two groups, averaged over training. It may be reduced by making
     everyone worse.
+
+    >>> loss = xr.DataArray([[0.5, 0.5], [0.1, 0.4], [0.2, 0.3]], dims=["time", "group"], coords={"time": [0, 5, 10]})
+    >>> round(GapArea().of({"loss": loss}).item(), 3)
+    0.175
     """
 
     @property
@@ -255,6 +310,13 @@ CRITERIA: tuple[Criterion, ...] = (
 
 def trade_off(found: xr.Dataset, criterion: Criterion) -> np.ndarray:
     """(unfairness, error of the population) of every grid point that has both, shape (n, 2).
+
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> ridges = xr.DataArray([0.01, 0.3, 3.0], dims="ridge")
+    >>> result = tm.equilibrium(problem, tm.Logistic(), samples=2.0, ridge=ridges)
+    >>> trade_off(result, AccuracyParity()).round(3).tolist()
+    [[0.105, 0.247], [0.089, 0.253], [0.068, 0.272]]
 
     Args:
         found: Result of `equilibrium` over a grid.

@@ -88,6 +88,16 @@ def checkpoints(
 ) -> Trajectory:
     """A run from a folder of saved weights: every checkpoint is loaded into the network of `make()` and evaluated.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> import numpy as np, torch
+    >>> held_out = GroupedData(np.eye(4, dtype="float32")[[0, 1, 2, 3] * 20], [0, 1] * 40, ["a", "a", "b", "b"] * 20)
+    >>> with TemporaryDirectory() as folder:
+    ...     for step in (0, 100):
+    ...         torch.save(torch.nn.Linear(4, 1).state_dict(), f"{folder}/step_{step}.pt")
+    ...     run = checkpoints(folder, lambda: torch.nn.Linear(4, 1), held_out)
+    >>> run["loss"].time.values.tolist(), run["loss"].group.values.tolist()
+    ([0, 100], ['a', 'b'])
+
     Files of safetensors and torch are read, the latter with `weights_only=True`: nothing in them is executed. Larger
     checkpoints are searched for their weights ("state_dict", "model"), and the names that wrappers add are removed.
     With `to`, every evaluation is on disk before the next begins; called again, it goes on after the last one. With

@@ -38,6 +38,13 @@ FEWEST = 20
 class GroupScorer:
     """A function of (estimator, X, y), as `scoring=` takes it.
 
+    >>> from sklearn.dummy import DummyClassifier
+    >>> X, y = np.repeat([[0], [1]], 100, axis=0), np.array([1] * 90 + [0] * 10 + [1] * 60 + [0] * 40)
+    >>> right = lambda y, decided: (np.full(len(y), True), decided == y)  # all count; a right decision happened
+    >>> lowest = lambda events, points, level: float((events / points).min())
+    >>> GroupScorer(0, right, lowest)(DummyClassifier().fit(X, y), X, y)  # accuracy of the worst group
+    0.6
+
     Args:
         group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
         rate: Gives, of labels and decisions, which points count and for which of them the event happened.
@@ -103,6 +110,14 @@ def error_gap(group: Any, *, level: float | None = None) -> GroupScorer:
 def tpr_gap(group: Any, *, positive: Any = 1, level: float | None = None) -> GroupScorer:
     """Minus the largest difference in true positive rates (equal opportunity).
 
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.integers(0, 2, 2000)
+    >>> y = rng.binomial(1, np.where(sex == 1, 0.6, 0.4))
+    >>> X = np.stack([sex, y + rng.normal(size=2000)], axis=1)  # the groups are in column 0
+    >>> round(tpr_gap(0)(LogisticRegression().fit(X, y), X, y), 2)
+    -0.35
+
     Args:
         group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
         positive: Label that counts as a yes.
@@ -115,6 +130,14 @@ def tpr_gap(group: Any, *, positive: Any = 1, level: float | None = None) -> Gro
 def fpr_gap(group: Any, *, positive: Any = 1, level: float | None = None) -> GroupScorer:
     """Minus the largest difference in false positive rates.
 
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.integers(0, 2, 2000)
+    >>> y = rng.binomial(1, np.where(sex == 1, 0.6, 0.4))
+    >>> X = np.stack([sex, y + rng.normal(size=2000)], axis=1)  # the groups are in column 0
+    >>> round(fpr_gap(0)(LogisticRegression().fit(X, y), X, y), 2)
+    -0.27
+
     Args:
         group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.
         positive: Label that counts as a yes.
@@ -126,6 +149,14 @@ def fpr_gap(group: Any, *, positive: Any = 1, level: float | None = None) -> Gro
 
 def selection_gap(group: Any, *, positive: Any = 1, level: float | None = None) -> GroupScorer:
     """Minus the largest difference in selection rates (demographic parity).
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> rng = np.random.default_rng(0)
+    >>> sex = rng.integers(0, 2, 2000)
+    >>> y = rng.binomial(1, np.where(sex == 1, 0.6, 0.4))
+    >>> X = np.stack([sex, y + rng.normal(size=2000)], axis=1)  # the groups are in column 0
+    >>> round(selection_gap(0)(LogisticRegression().fit(X, y), X, y), 2)
+    -0.4
 
     Args:
         group: Column of X with the groups: a name, several names for intersections, or a number if X is an array.

@@ -16,6 +16,13 @@ __all__ = ["Case", "centred_crossing", "no_bias", "no_crossing", "spurious_corre
 class Case(NamedTuple):
     """A problem, how it is trained, and times that show its course.
 
+    >>> import tiltmeter as tm
+    >>> case = tm.problem.cases.three_phases()
+    >>> case.problem.groups, case.sgd.lr, case.times[-1].item()
+    (('+', '-'), 0.5, 200.0)
+    >>> tm.predict(*case, curves=("loss",))["loss"].dims
+    ('time', 'group')
+
     Args:
         problem: Groups with their shares, variances, means and labelling rules.
         sgd: How the student is trained: learning rate, batch, start, weights.

@@ -24,6 +24,14 @@ class TeacherMixture:
     sqrt(variance_c) z and labels `sign(W_c.x / sqrt(d) + label_bias_c)`. `shift` is `|v|^2 / d`, `overlap` is `W_+.W_-
     / d`, and `shift_overlap` = `(v.W_+ / d, v.W_- / d)` says how far the shift itself predicts the label, which makes
     it a shortcut.
+
+    Args:
+        rho: Share of the group "+", between 0 and 1.
+        shift: Squared length of the shift between the groups, per dimension.
+        variance: Variance of the inputs of "+" and of "-".
+        overlap: Cosine of the two labelling rules: 1 if they are the same.
+        shift_overlap: How far the shift points along the rule of "+" and of "-".
+        label_bias: Added to the rule of "+" and of "-" before the sign is taken.
     """
 
     def __call__(

@@ -61,7 +61,14 @@ class Sampling(ABC):
 
 @dataclass(frozen=True)
 class Epochs(Sampling):
-    """Finite data: every point once per epoch, shuffled anew; the last batch of an epoch may be smaller."""
+    """Finite data: every point once per epoch, shuffled anew; the last batch of an epoch may be smaller.
+
+    >>> data = GroupedData(np.zeros((100, 1)), np.zeros(100), ["a", "b"] * 50)
+    >>> Epochs().batches(data, batch=32)  # the fourth has 4 points
+    4
+    >>> sorted(Epochs().stretch(data, 32, seed=0, number=0)) == list(range(100))
+    True
+    """
 
     def batches(self, data: GroupedData, batch: int) -> int:
         return -(-len(data) // batch)

@@ -90,6 +90,11 @@ class Points(Mapping[str, xr.DataArray]):
 class HeldPoints:
     """An array in memory.
 
+    >>> losses = xr.DataArray([[0.5, 0.7], [0.1, 0.9]], dims=("time", "point"),
+    ...                       coords={"time": [0, 10], "group": ("point", ["a", "b"])})
+    >>> HeldPoints(losses).sizes
+    {'time': 2, 'point': 2}
+
     Args:
         array: Array with `time` as its first dimension.
     """

@@ -26,7 +26,13 @@ MOST_PER_DECADE = 10**6
 
 
 class When(ABC):
-    """A choice of steps: call it to ask about one step, or list them with `steps`."""
+    """A choice of steps: call it to ask about one step, or list them with `steps`.
+
+    >>> every(10)(20), every(10)(25)
+    (True, False)
+    >>> every(10).steps(until=30)
+    [0, 10, 20, 30]
+    """
 
     @abstractmethod
     def __call__(self, step: int) -> bool:

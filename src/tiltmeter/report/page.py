@@ -39,6 +39,9 @@ def escape(text: str) -> str:
 class Table:
     """Rows of text under a header.
 
+    >>> Table(("group", "error"), [("a", "0.1")]).to_html()
+    '<table><thead><tr><th>group</th><th>error</th></tr></thead><tbody><tr><td>a</td><td>0.1</td></tr></tbody></table>'
+
     Args:
         header: Titles of the columns.
         rows: Cells of every row.
@@ -56,6 +59,12 @@ class Table:
 @dataclass(frozen=True)
 class Section:
     """One heading with its sentences, tables, charts and blocks of plain text, in that order.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> section = Section("By group", ["Group a is better off."], [Table(("group", "error"), [("a", "0.1")])])
+    >>> with TemporaryDirectory() as folder:
+    ...     "<h2>By group</h2>" in write_page(f"{folder}/page.html", "Errors", [section]).read_text(encoding="utf-8")
+    True
 
     Args:
         heading: Title of the section.

@@ -19,6 +19,28 @@ __all__ = ["hugging_face_callback", "ignite_handler", "lightning_callback", "sko
 def hugging_face_callback(probe: Probe) -> Any:
     """A callback for `Trainer(callbacks=[...])` that lets the probe look at its model while it trains.
 
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> x = np.random.default_rng(0).normal(size=(64, 3)).astype("float32")
+    >>> held_out = tm.GroupedData(x, (x[:, 0] > 0).astype("int64"), ["a", "b"] * 32)
+    >>> class Classifier(nn.Module):
+    ...     def __init__(self):
+    ...         super().__init__()
+    ...         self.network = nn.Linear(3, 2)
+    ...     def forward(self, x, labels=None):
+    ...         logits = self.network(x)
+    ...         loss = None if labels is None else nn.functional.cross_entropy(logits, labels)
+    ...         return {"loss": loss, "logits": logits}
+    >>> from transformers import Trainer, TrainingArguments
+    >>> model = Classifier()
+    >>> probe = tm.Probe(model, held_out, tm.Watch(read=lambda output: output["logits"]))
+    >>> options = {"report_to": [], "save_strategy": "no", "disable_tqdm": True, "use_cpu": True}
+    >>> settings = TrainingArguments("runs", max_steps=5, **options)
+    >>> points = [{"x": x, "labels": y} for x, y in zip(*held_out.tensors(), strict=True)]
+    >>> _ = Trainer(model, settings, train_dataset=points, callbacks=[hugging_face_callback(probe)]).train()
+    {'train_runtime': ...}
+    >>> probe.trajectory()["error"].time.values.tolist()
+    [0, 1, 2, 3, 4, 5]
+
     The points of the probe are the model's first argument, and its scores are found by `read`:
     `Probe(model, held_out, read=lambda output: output.logits)`. Steps are the trainer's `global_step`, the number of
     updates.
@@ -66,6 +88,19 @@ class IgniteHandler:
 def ignite_handler(probe: Probe) -> IgniteHandler:
     """A handler that lets the probe look while an engine trains its model: `ignite_handler(probe).attach(engine)`.
 
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> x = np.random.default_rng(0).normal(size=(64, 3)).astype("float32")
+    >>> held_out = tm.GroupedData(x, (x[:, 0] > 0).astype("int64"), ["a", "b"] * 32)
+    >>> from ignite.engine import create_supervised_trainer
+    >>> model = torch.nn.Linear(3, 2)
+    >>> optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
+    >>> trainer = create_supervised_trainer(model, optimiser, torch.nn.CrossEntropyLoss())
+    >>> probe = tm.Probe(model, held_out)
+    >>> ignite_handler(probe).attach(trainer)
+    >>> _ = trainer.run([held_out.tensors()] * 5)
+    >>> probe.trajectory()["error"].time.values.tolist()
+    [0, 1, 2, 3, 4, 5]
+
     Steps are the engine's iterations, so every iteration should be one update.
 
     Args:
@@ -80,6 +115,18 @@ def ignite_handler(probe: Probe) -> IgniteHandler:
 
 def lightning_callback(probe: Probe) -> Any:
     """A callback for `Trainer(callbacks=[...])` that lets the probe look at its model while it trains.
+
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> from lightning.pytorch import Trainer
+    >>> from lightning.pytorch.demos.boring_classes import BoringModel
+    >>> held_out = tm.GroupedData(np.ones((64, 32), dtype="float32"), [0, 1] * 32, ["a"] * 32 + ["b"] * 32)
+    >>> model = BoringModel()  # any LightningModule whose `forward` returns scores
+    >>> probe = tm.Probe(model, held_out)
+    >>> trainer = Trainer(max_steps=5, callbacks=[lightning_callback(probe)], accelerator="cpu", logger=False,
+    ...                   enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
+    >>> trainer.fit(model, torch.utils.data.DataLoader(torch.ones(8, 32)))
+    >>> probe.trajectory()["error"].time.values.tolist()
+    [0, 1, 2, 3, 4, 5]
 
     Steps are the trainer's `global_step`, the number of updates: with accumulated gradients, one for several batches.
 
@@ -107,6 +154,17 @@ def lightning_callback(probe: Probe) -> Any:
 
 def skorch_callback(make_probe: Callable[[nn.Module], Probe]) -> Any:
     """A callback for `NeuralNet(callbacks=[...])` that looks at the net's module while it trains.
+
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> x = np.random.default_rng(0).normal(size=(64, 3)).astype("float32")
+    >>> held_out = tm.GroupedData(x, (x[:, 0] > 0).astype("int64"), ["a", "b"] * 32)
+    >>> from skorch import NeuralNetClassifier
+    >>> watch = skorch_callback(lambda module: tm.Probe(module, held_out))
+    >>> net = NeuralNetClassifier(torch.nn.Linear(3, 2), criterion=torch.nn.CrossEntropyLoss, max_epochs=5,
+    ...                           train_split=None, callbacks=[("probe", watch)], verbose=0)
+    >>> _ = net.fit(held_out.x, held_out.y)
+    >>> dict(net.callbacks_)["probe"].probe_.trajectory()["error"].time.values.tolist()
+    [0, 1, 2, 3, 4, 5]
 
     skorch makes the module itself when `fit` is called, so the callback takes a function that makes the probe:
     `skorch_callback(lambda module: Probe(module, held_out))`. Steps count the batches trained on since `fit` began. The

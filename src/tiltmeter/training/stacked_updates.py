@@ -32,6 +32,12 @@ def stacked_update(
 ) -> Update:
     """The update that this optimiser makes, for stacked parameters, with this weight decay instead of its own.
 
+    >>> weights = {"weight": torch.ones(2, 1, 3)}  # two runs, each of one layer
+    >>> update = stacked_update(torch.optim.SGD([torch.zeros(1)], lr=0.1), weight_decay=0.0)
+    >>> update(weights, {"weight": torch.ones(2, 1, 3)}, torch.tensor([0.1, 0.5]))  # a rate for each
+    >>> weights["weight"][:, 0, 0]
+    tensor([0.9000, 0.5000])
+
     The formulas are those of `torch.optim`, in the same order of operations. What is remembered from step to step
     (velocities, moments) is kept in `memory`, so that it can be saved and put back.
 

@@ -23,6 +23,11 @@ TABLE = ("celeba-attributes", "celeba.csv")
 class Faces:
     """The list of photographs and their attributes; `pictures` reads the pixels.
 
+    >>> files, names = np.array(["000001.jpg", "000002.jpg"]), ("Blond_Hair", "Eyeglasses")
+    >>> faces = Faces(files, np.array([[True, False], [False, False]]), names, Path("celeba"))
+    >>> len(faces), faces.has("Blond_Hair").tolist()
+    (2, [True, False])
+
     Args:
         files: Name of the photograph of every person.
         attributes: One row per photograph, one column per attribute, of booleans.

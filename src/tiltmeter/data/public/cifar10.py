@@ -16,6 +16,12 @@ RECORD = 1 + 3 * 32 * 32
 def cifar10(part: Part = "train") -> Images:
     """50,000 training or 10,000 test photographs, 3 x 32 x 32 bytes each, channels first.
 
+    >>> from tiltmeter.data import is_present
+    >>> if is_present("cifar10"):  # else `tiltmeter data get cifar10`
+    ...     photographs = cifar10("test")
+    ...     assert photographs.x.shape == (10000, 3, 32, 32)
+    ...     assert photographs.classes[photographs.y[0]] == "cat"
+
     Args:
         part: "train" or "test": which of the published parts.
     """

@@ -61,6 +61,12 @@ CLASSES = (
 def fashion_mnist(part: Part = "train") -> Images:
     """60,000 training or 10,000 test images, 28 x 28 bytes each.
 
+    >>> from tiltmeter.data import is_present
+    >>> if is_present("fashion-mnist"):  # else `tiltmeter data get fashion-mnist`
+    ...     clothes = fashion_mnist("test")
+    ...     assert clothes.x.shape == (10000, 28, 28)
+    ...     assert clothes.classes[clothes.y[0]] == "Ankle boot"
+
     Args:
         part: "train" or "test": which of the published parts.
     """

@@ -56,6 +56,17 @@ class AgedFaces:
 def utkface() -> AgedFaces:
     """All faces in the folder UTKFace whose names give age, sex and race: 23,705 of the 23,708 of the publishers.
 
+    >>> import os
+    >>> from tempfile import TemporaryDirectory
+    >>> from unittest.mock import patch
+    >>> with TemporaryDirectory() as place, patch.dict(os.environ, TILTMETER_DATA=place):
+    ...     os.makedirs(f"{place}/utkface/UTKFace")
+    ...     for name in ("26_1_0_20170116.jpg", "60_0_3_20170117.jpg"):  # age, sex, race, date
+    ...         Path(place, "utkface", "UTKFace", name).touch()
+    ...     faces = utkface()
+    >>> faces.age.tolist(), [SEXES[code] for code in faces.sex], [RACES[code] for code in faces.race]
+    ([26, 60], ['female', 'male'], ['White', 'Indian'])
+
     Age, sex and race are estimates by a program, checked by people: they are what a face looks like to others, not
     what a person says. Names that lack a field are left out.
     """

@@ -86,6 +86,14 @@ class Paid:
 class Score:
     """One run. Every `..._change` is the difference to the baseline, paired by seed; 0 for the baseline itself.
 
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
+    >>> settings = {"plain": tm.SGD(lr=0.2), "faster": tm.SGD(lr=0.4)}
+    >>> card = tm.scorecard({name: tm.predict(problem, sgd, [0.0, 1.0, 60.0]) for name, sgd in settings.items()})
+    >>> score = card["faster"]
+    >>> score.worst_group, round(score.worst_change.value, 3), [paid.group for paid in score.paid]
+    ('-', 0.055, ['+', '-'])
+
     Args:
         name: Name of the run.
         worst_group: Group that is clearly the worst off at the selected evaluation; "": none is.

@@ -165,6 +165,15 @@ def _noise_floor(run: GroupValues) -> float:
 class Scorecard(NotebookText):
     """The runs in the order given, the baseline first; as text, one sentence each and what the numbers rest on.
 
+    >>> import tiltmeter as tm
+    >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
+    >>> settings = {"plain": tm.SGD(lr=0.2), "faster": tm.SGD(lr=0.4)}
+    >>> card = tm.scorecard({name: tm.predict(problem, sgd, [0.0, 1.0, 60.0]) for name, sgd in settings.items()})
+    >>> [row.name for row in card.rows], card.baseline.worst_group
+    (['plain', 'faster'], '-')
+    >>> str(card["faster"].worst_change)
+    '0.0553'
+
     Args:
         rows: One score per run, the baseline first.
         groups: Labels of the groups.

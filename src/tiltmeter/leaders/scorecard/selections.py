@@ -22,6 +22,14 @@ __all__ = ["BestMean", "BestWorst", "Last", "Selection"]
 class Selection(ABC):
     """A rule for choosing one evaluation of a run. A new one is a small frozen class.
 
+    >>> @dataclass(frozen=True)
+    ... class SmallestGap(Selection):
+    ...     name = "the evaluation with the smallest gap"
+    ...     def cost(self, values, shares):
+    ...         return np.ptp(values, axis=2)
+    >>> SmallestGap().evaluations(np.array([[[0.9, 0.5], [0.3, 0.2]]]), shares=np.array([0.5, 0.5]))
+    array([1])
+
     `on` holds, for every run by name, the record of the same training on *other* points (`data.split(held_out=,
     judge=)` and a probe for each). Without it the evaluation is chosen on the points that judge it, and what is seen
     there is too good: the scorecard then calls it optimistic.
@@ -76,7 +84,12 @@ class Last(Selection):
 
 @dataclass(frozen=True)
 class BestMean(Selection):
-    """The evaluation with the best mean, groups weighing as in training."""
+    """The evaluation with the best mean, groups weighing as in training.
+
+    >>> losses = np.array([[[0.5, 0.5], [0.1, 0.4], [0.2, 0.3]]])  # one seed, three evaluations, two groups
+    >>> BestMean().evaluations(losses, shares=np.array([0.9, 0.1]))
+    array([1])
+    """
 
     @property
     def name(self) -> str:
@@ -88,7 +101,12 @@ class BestMean(Selection):
 
 @dataclass(frozen=True)
 class BestWorst(Selection):
-    """The evaluation whose worst group is best. It needs the groups of the points it chooses on."""
+    """The evaluation whose worst group is best. It needs the groups of the points it chooses on.
+
+    >>> losses = np.array([[[0.5, 0.5], [0.1, 0.4], [0.2, 0.3]]])  # one seed, three evaluations, two groups
+    >>> BestWorst().evaluations(losses, shares=np.array([0.9, 0.1]))
+    array([2])
+    """
 
     @property
     def name(self) -> str:

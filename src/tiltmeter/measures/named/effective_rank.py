@@ -52,6 +52,12 @@ class Features:
 class Gram:
     """The Gram matrix of such features; its spectrum is their squared singular values. `cosine` by default.
 
+    >>> import tiltmeter as tm, torch
+    >>> data = tm.GroupedData(torch.eye(3).repeat(20, 1), [0, 1, 2] * 20, ["all"] * 60)
+    >>> result = tm.measure(EffectiveRank(Gram()), torch.nn.Linear(3, 3), data)  # the features are the inputs
+    >>> round(float(result["effective_rank"]), 6)
+    3.0
+
     Args:
         layer: Name of the layer whose input is used; None: the last Linear layer.
         centred: Whether the mean of the features is subtracted.
@@ -71,7 +77,15 @@ class Gram:
 
 @dataclass(frozen=True)
 class LinearMap:
-    """The product of all matrices of a network of Linear layers without bias."""
+    """The product of all matrices of a network of Linear layers without bias.
+
+    >>> import tiltmeter as tm, torch
+    >>> model = torch.nn.Linear(3, 3, bias=False)
+    >>> model.weight.data = torch.diag(torch.tensor([2.0, 2.0, 0.0]))  # two directions are left
+    >>> data = tm.GroupedData(torch.eye(3).repeat(20, 1), [0, 1, 2] * 20, ["all"] * 60)
+    >>> round(float(tm.measure(EffectiveRank(LinearMap()), model, data)["effective_rank"]), 6)
+    2.0
+    """
 
     def entropies(self, seen: SeenModel) -> tuple[float, float]:
         matrix = compact_weight(seen.module).detach().cpu()

@@ -106,6 +106,12 @@ class Pull:
 class Extremes:
     """Local maxima of abs(G): directions (rows) and the value of G there.
 
+    >>> from tiltmeter.data.synthetic import symmetric_clusters
+    >>> data = symmetric_clusters()
+    >>> top = Pull(data.x, data.y / 2).extremes()
+    >>> top.direction.shape, top.sign.tolist(), round(top.rate, 3)
+    ((4, 2), [1.0, -1.0, 1.0, -1.0], 0.124)
+
     Args:
         direction: One unit vector per row.
         value: Value of G there.

@@ -27,6 +27,14 @@ SHOWN = 20
 class Check(NotebookText):
     """What was found in a run directory. `state` is "unknown" if nothing says how the run ended.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> import tiltmeter as tm
+    >>> with TemporaryDirectory() as folder:
+    ...     tm.save(tm.predict(*tm.problem.cases.no_crossing(), curves=("loss",)), f"{folder}/run")
+    ...     result = tm.record.check(f"{folder}/run")
+    >>> result.ok, result.state, result.evaluations
+    (True, 'finished', 400)
+
     After a continuation, the evaluations after it are of the new course, and those of the abandoned one are dropped.
 
     Args:
