@@ -195,7 +195,7 @@ def in_row(found: Findings, row: Row, value: float) -> str:
     if row is not found.headline or not row.clear or found.many:
         return percent(value)
     told = amounts(row.term.curve, *(row.values[place].value for place in found.pair))[0]
-    return percent(value, len(told.split()[0].partition(".")[2]) or (value < 0.0095))
+    return percent(value, len(told.split()[0].partition(".")[2]) or int(value < 0.0095))
 
 
 def _changes(found: Findings) -> np.ndarray:
