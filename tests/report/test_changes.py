@@ -59,7 +59,8 @@ def test_a_change_of_known_size(plain, better):
     assert -0.41 <= change.change.low <= -0.37  # 30 of 100, give or take 9
     assert -0.23 <= change.change.high <= -0.19
     assert change.left.value == pytest.approx(0.0)
-    assert change.price.startswith("none; wrong decisions fall by 3 points overall (")
+    assert change.price.startswith("wrong decisions fall by 3 points overall (")
+    assert change.brief == "none; wrong decisions fall by 3 points overall."
     text = what_would_change(plain, (better,))
     assert text.startswith("Better leaves 0 points instead of 30 points. Wrong decisions fall by 3 points overall (")
     assert "It uses the group in training." in text

@@ -235,7 +235,7 @@ def caption(found: Findings) -> str:
     if found.seeds > 1:
         parts.append("Thin lines: each training.")
     if found.clock == "step":
-        parts.append("A step is one small update of the model.")
+        parts.append("A step is one small model update.")
     if found.many:
         parts.append("In colour two groups, dotted all together, grey the rest.")
         few = sum(not found.enough(place) for place in range(len(found.groups)))
@@ -256,7 +256,7 @@ def dots(found: Findings) -> str:
         for row in rows
     )
     bars = "Bars and bands" if found.several and f"{found.headline.term.curve}_se" in found.run else "Bars"
-    scale = "" if found.scope == "exact" or not rows[0].term.share else f"{bars}: where the true values likely lie."
+    scale = "" if found.scope == "exact" or not rows[0].term.share else f"{bars}: likely range."
     scale += "" if found.scope == "exact" else " Clear: too large to be chance."
     legend = "".join(
         f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))} '

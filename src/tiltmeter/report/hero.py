@@ -8,11 +8,14 @@ import xarray as xr
 from tiltmeter.leaders.headline import amounts
 from tiltmeter.report import svg
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import BOLD, NARROW, WIDE, Frame, short
+from tiltmeter.report.frame import BOLD, Frame, short
 from tiltmeter.report.onset import onset
 from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.wording import moment, number, when
 from tiltmeter.shown_text import percent
+
+
+WIDE, NARROW = Frame(570.0, 46.0, 156.0, height=280.0), Frame(360.0, 44.0, 116.0, height=220.0)
 
 
 def hero(found: Findings) -> str:
