@@ -60,8 +60,8 @@ def test_of_many_groups_bars_gap_and_headline_compare_the_same(many):
         round(100 * (together - group)) == 51
     )  # (6 * 160 + 40) / 1400 - 40 / 200: the group with 3 positives does not count
     assert first_screen._how_much(many)[0] == "51 points"
-    assert "gap 51 points" in screen
-    assert first_screen._how_much(many)[1].startswith("the gap in percentage points;")
+    assert "<span>51 points</span>" in screen
+    assert first_screen._how_much(many)[1].startswith("percentage points;")
 
 
 class TestHeadline:
@@ -122,7 +122,7 @@ class TestHeadline:
     def test_the_positive_label_is_named_and_whether_anybody_declared_it(self, made):
         run = made.decided(APART, ["a", "b"])
         guessed = findings(made.read_as(run, ["approved", "denied"], None), "", BENEFIT)
-        assert "“positive” means: denied" in first_screen.kicker(guessed)
+        assert "positive: denied" in first_screen.kicker(guessed)
         assert "Nobody declared denied to be the positive label" in first_screen.licence(guessed)
         declared = findings(made.read_as(run, ["denied", "approved"], "approved"), "", BENEFIT)
         assert "Nobody" not in first_screen.licence(declared)
@@ -147,10 +147,10 @@ class TestFacts:
             f"{100 * abs(limit):.0f}"
             for limit in (census.headline.differences[0].high, census.headline.differences[0].low)
         )
-        assert small == f"the gap in percentage points; {low} to {high} is plausible"
+        assert small == f"percentage points; likely {low} to {high}"
         assert first_screen._since(census) == ("at step 500", "clear at the end of the training only")
-        assert first_screen._how_sure(census) == ("hardly chance", "at most 1 such report in 20 is a false alarm")
-        assert first_screen.licence(census) == "One training only: another may differ."
+        assert first_screen._how_sure(census) == ("hardly chance", "at most 1 false alarm in 20 reports")
+        assert first_screen.licence(census) == "One training; another may differ."
         assert first_screen._tried((), []) == ("no change tried", "the command “tiltmeter advise” tries changes")
 
     def test_seeds_are_counted(self, five):
@@ -159,14 +159,14 @@ class TestFacts:
     def test_against_all_together(self, many):
         large, small = first_screen._how_much(many)
         assert large == "51 points"  # 20 % against 1,000 of 1,400: groups under 20 positives do not count
-        assert small.startswith("the gap in percentage points; ")  # the headline names both
+        assert small.startswith("percentage points; likely ")  # the headline names both
 
     def test_every_measure_has_its_verdict(self, census):
         drawn = first_screen.dots(census)
         assert drawn.count('class="tag real"') == 4
-        assert drawn.index("Positive cases that were found") < drawn.index("Decided wrongly")
+        assert drawn.index("Positive cases found") < drawn.index("Decided wrongly")
         assert "<span>true positive rate</span>" in drawn
-        assert "gap 21 points" in drawn
+        assert "<span>21 points</span>" in drawn
 
 
 class TestAnswers:

@@ -123,11 +123,12 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float, limits: boo
     pays = f" for {group_name(base.groups[most])} by {points(more)}" if more > 0.0005 else ""
     size = change if change.value > 0 else change.times(-1.0)
     span = f" ({between(size if change.shown else change, 1)} points)" if limits else ""
+    overall = " overall" if limits or pays else ""
     if not change.shown:
-        return f"no clear change of wrong decisions overall{span}{f'; they rise{pays}' if pays else ''}."
+        return f"no clear change of wrong decisions{overall}{span}{f'; they rise{pays}' if pays else ''}."
     if change.value > 0:
-        return f"wrong decisions rise by {points(size.value)} overall{span}{f',{pays}' if pays else ''}."
-    falls = f"wrong decisions fall by {points(size.value)} overall{span}"
+        return f"wrong decisions rise by {points(size.value)}{overall}{span}{f',{pays}' if pays else ''}."
+    falls = f"wrong decisions fall by {points(size.value)}{overall}{span}"
     return f"{falls} but rise{pays}." if pays else f"{'' if limits else 'none; '}{falls}."
 
 

@@ -59,7 +59,7 @@ def _rests_on(found: Findings) -> str:
     if judged.basis in ("exact", "values", "forecast") or not judged.differences:
         return judged.headline.licence
     noun = "training" if found.several else "model"
-    return f"One {noun} only: another may differ." if found.seeds == 1 else f"{found.seeds} {noun}s{_same_sign(found)}."
+    return f"One {noun}; another may differ." if found.seeds == 1 else f"{found.seeds} {noun}s{_same_sign(found)}."
 
 
 def kicker(found: Findings) -> list[str]:
@@ -70,12 +70,13 @@ def kicker(found: Findings) -> list[str]:
     label = positive_label(found.run)
     asked = found.question is not None and found.question.decision is not None  # then the page uses its words
     if label is not None and "tpr" in found.rows and not asked:
-        words.append(f"“positive” means: {label.name}")
+        words.append(f"positive: {label.name}")
     exact = "exact values, " if found.scope == "exact" else ""
-    if found.several or found.last:
+    told = found.several and found.headline.clear and not exact  # below: "of 2,000 training steps"
+    if not told and (found.several or found.last):
         words.append(f"{exact}{_length(found) if found.several else f'at {when(found.clock, found.last)}'}")
     if found.evaluation is not None:
-        words.append(f"judged on {len(found.evaluation.codes):,} cases it was not trained on")
+        words.append(f"tested on {len(found.evaluation.codes):,} new cases")
     return words
 
 
@@ -144,15 +145,15 @@ def _how_much(found: Findings) -> tuple[str, str]:
         return "not clear", f"the gap may be zero, or up to {size}"
     pair, gap = row.clear[0]
     names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
-    unit = " in percentage points" if row.term.share else ""
-    whose = f"the gap{unit}" if found.two or _in_headline(found, pair) else f"the gap between {names}"
+    unit = "percentage points" if row.term.share else "gap"
+    whose = unit if found.two or _in_headline(found, pair) else f"between {names}"
     size = points(gap.value) if row.term.share else number(gap.value)
     if row.term.share and found.two:
         first, second = (round(100 * row.values[place].value) for place in found.pair)
         if abs(first - second) != round(100 * gap.value):  # 62 % and 73 % are 10.4 points apart, not 10
             size = f"{100 * gap.value:.1f} points"
     span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
-    sure = "" if found.scope == "exact" else f"; {span} is plausible"
+    sure = "" if found.scope == "exact" else f"; likely {span}"
     return size, f"{whose}{sure}"
 
 
@@ -176,15 +177,8 @@ def _since(found: Findings) -> tuple[str, str]:
         return "from the start", "to the end of the training"
     if start == found.last:
         return f"at {when(found.clock, start)}", "clear at the end of the training only"
-    return f"since {when(found.clock, start)}", f"of {_whole(found, start)}; it stays to the end"
-
-
-def _whole(found: Findings, start: float) -> str:
-    """The length of the training, and which part of it had passed at a time."""
-    if found.clock == "t":
-        return moment(found.last)
-    share = 100 * start / found.last
-    return f"{_length(found)} ({f'{share:.0f}' if share >= 1 else 'under 1'} %)"
+    whole = moment(found.last) if found.clock == "t" else _length(found)
+    return f"since {when(found.clock, start)}", f"of {whole}; it stays"
 
 
 def _how_sure(found: Findings) -> tuple[str, str]:
@@ -197,7 +191,7 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
     if not found.headline.clear:
         return "may be chance", "no gap is too large for that"
-    return "hardly chance", f"at most 1 such report in {round(1 / found.judged.level)} is a false alarm"
+    return "hardly chance", f"at most 1 false alarm in {round(1 / found.judged.level)} reports"
 
 
 def _same_sign(found: Findings) -> str:
@@ -220,7 +214,7 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     if not offers:
         return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
     helps = "1 change helps" if len(offers) == 1 else f"{len(offers)} of {tried} changes help"
-    return helps, f"a gap of about {points(abs(offers[0].left.value))} is left; its price is below"
+    return helps, f"leaves about {points(abs(offers[0].left.value))}; price below"
 
 
 def reason(found: Findings) -> str:
@@ -234,8 +228,6 @@ def caption(found: Findings) -> str:
     parts = []
     if found.seeds > 1:
         parts.append("Thin lines: each training.")
-    if found.clock == "step":
-        parts.append("A step is one small model update.")
     if found.many:
         parts.append("In colour two groups, dotted all together, grey the rest.")
         few = sum(not found.enough(place) for place in range(len(found.groups)))
@@ -255,11 +247,12 @@ def dots(found: Findings) -> str:
         f'<td class="dots">{_dots(found, row, shown, end)}</td><td>{_verdict(found, row)}</td></tr>'
         for row in rows
     )
-    bars = "Bars and bands" if found.several and f"{found.headline.term.curve}_se" in found.run else "Bars"
+    bars = "Bars, bands" if found.several and f"{found.headline.term.curve}_se" in found.run else "Bars"
     scale = "" if found.scope == "exact" or not rows[0].term.share else f"{bars}: likely range."
-    scale += "" if found.scope == "exact" else " Clear: too large to be chance."
+    scale += "" if found.scope == "exact" else " Clear: too large for chance."
     legend = "".join(
-        f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))} '
+        f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))}'
+        f"{' cases' if place == shown[0] and found.evaluation is not None else ''} "
         for place in shown
     )
     legend += "" if found.focus is None else f'<b class="lg all">{ALL}</b> '
@@ -271,7 +264,7 @@ def dots(found: Findings) -> str:
 
 
 def _size(found: Findings, place: int) -> str:
-    return "" if found.evaluation is None else f" {int(found.evaluation.counts[place].sum()):,} cases"
+    return "" if found.evaluation is None else f" {int(found.evaluation.counts[place].sum()):,}"
 
 
 def _end(rows: Sequence[Row]) -> float:
@@ -332,14 +325,14 @@ def _verdict(found: Findings, row: Row) -> str:
         size = told(gap.value)
         names = " and ".join(short(group_name(group), 120, PLAIN) for group in (first, second))
         named = found.two or (row is found.headline and _in_headline(found, (first, second)))
-        return _tag("clear", f"gap {size}" if named else f"{names}: gap {size}")
+        return _tag("clear", size if named else f"{size}, {names}")
     clear = known[0].shown and found.focus is not None
     others = len(row.clear) - clear
     rest = f"; {others} other group{'s' if others > 1 else ''} clear" if others else ""
     seen = max(abs(one.value) for one in known)
     if clear:
-        return _tag("clear", f"gap {told(seen)}{rest}")
-    return _tag("not clear", f"gap {told(seen)}: may be chance{rest}")
+        return _tag("clear", f"{told(seen)}{rest}")
+    return _tag("not clear", f"{told(seen)}{rest}")
 
 
 def _tag(verdict: str, words: str) -> str:
@@ -355,10 +348,10 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
     for one in offers[:3]:
         left = abs(one.left.value)
         width = min(left / now, 1.0) if now > 0 else 0.0
-        uses = "Does not need the group." if one.uses_group == "no" else f"Must know the group {one.uses_group}."
+        uses = "Does not need the group." if one.uses_group == "no" else f"Needs the group {one.uses_group}."
         uses = "" if one.uses_group == "not known" else uses
         between_groups = f" between {' and '.join(found.names[place] for place in found.pair)}:" if found.many else ""
-        effect = f"Gap{between_groups} about {points(left).split()[0]} instead of {points(now)}."
+        effect = f"Gap{between_groups or ':'} about {points(left).split()[0]} instead of {points(now)}."
         inside.append(
             f'<div class="card"><b>{escape(capital(one.name))}</b>{_bar(width)}'
             f"<p>{escape(f'{effect} Price: {one.brief} {uses}')}</p></div>"

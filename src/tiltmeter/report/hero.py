@@ -101,7 +101,7 @@ def _grid(axis: StretchedAxis, scale: _Scale, frame: Frame, clock: str) -> list[
         x = frame.left + float(axis.place(time)) * frame.room
         parts.append(svg.line(x, frame.bottom, x, frame.bottom + 4, "axis"))
         parts.append(svg.text(x, frame.bottom + 17, moment(time), "tick", "middle"))
-    name = "t" if clock == "t" else f"training {clock}s"
+    name = "t" if clock == "t" else f"training {clock}s{' (model updates)' if clock == 'step' else ''}"
     if axis.bend < (axis.last - axis.first) / 10:
         name += ", early ones drawn wider"
     parts.append(svg.text(frame.left + frame.room / 2, frame.bottom + 36, name, "tick", "middle"))

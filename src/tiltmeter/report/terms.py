@@ -25,7 +25,7 @@ class Term:
 
 
 _TERMS = (
-    Term("tpr", "True positive rate", "positive cases that were found", "higher"),
+    Term("tpr", "True positive rate", "positive cases found", "higher"),
     Term("fpr", "False positive rate", "negative cases called positive", "lower"),
     Term("positive_rate", "Selection rate", "called positive", "higher"),
     Term("error", "Error rate", "decided wrongly", "lower"),
