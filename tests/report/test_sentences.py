@@ -61,7 +61,7 @@ def test_of_many_groups_bars_gap_and_headline_compare_the_same(many):
     )  # (6 * 160 + 40) / 1400 - 40 / 200: the group with 3 positives does not count
     assert first_screen._how_much(many)[0] == "51 points"
     assert "<span>51 points</span>" in screen
-    assert first_screen._how_much(many)[1].startswith("percentage points;")
+    assert first_screen._how_much(many)[1].startswith("percentage points apart;")
 
 
 class TestHeadline:
@@ -147,7 +147,7 @@ class TestFacts:
             f"{100 * abs(limit):.0f}"
             for limit in (census.headline.differences[0].high, census.headline.differences[0].low)
         )
-        assert small == f"percentage points; likely {low} to {high}"
+        assert small == f"percentage points apart; likely {low} to {high}"
         assert first_screen._since(census) == ("at step 500", "clear at the end of the training only")
         assert first_screen._how_sure(census) == ("hardly chance", "at most 1 false alarm in 20 reports")
         assert first_screen.licence(census) == "One training; another may differ."
@@ -159,7 +159,7 @@ class TestFacts:
     def test_against_all_together(self, many):
         large, small = first_screen._how_much(many)
         assert large == "51 points"  # 20 % against 1,000 of 1,400: groups under 20 positives do not count
-        assert small.startswith("percentage points; likely ")  # the headline names both
+        assert small.startswith("percentage points apart; likely ")  # the headline names both
 
     def test_every_measure_has_its_verdict(self, census):
         drawn = first_screen.dots(census)

@@ -145,7 +145,7 @@ def _how_much(found: Findings) -> tuple[str, str]:
         return "not clear", f"the gap may be zero, or up to {size}"
     pair, gap = row.clear[0]
     names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
-    unit = "percentage points" if row.term.share else "gap"
+    unit = "percentage points apart" if row.term.share else "gap"
     whose = unit if found.two or _in_headline(found, pair) else f"between {names}"
     size = points(gap.value) if row.term.share else number(gap.value)
     if row.term.share and found.two:
