@@ -141,7 +141,9 @@ def _list(names: Sequence[str], json: bool) -> None:
     for entry, absent in rows:
         if len(rows) > 1:
             time = spell(QUICK_SECONDS[entry.name]) if entry.name in QUICK_SECONDS else ""
-            table.add_row(entry.name, "no data" if absent else time, shorten(entry.title, max(room, 20), placeholder=" …"))
+            table.add_row(
+                entry.name, "no data" if absent else time, shorten(entry.title, max(room, 20), placeholder=" …")
+            )
             continue
         lines = [entry.title, entry.paper]
         if entry.name in QUICK_SECONDS:

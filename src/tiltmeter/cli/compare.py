@@ -18,7 +18,7 @@ from tiltmeter.names import NOBODY
 from tiltmeter.shown_text import group_name
 
 #: The columns of the table.
-HEADER = ("run", "lead changes", "leads last", "worst group", "last gap", "gap over training")
+HEADER = ("run", "changes", "leads last", "worst group", "last gap", "gap over training")
 
 
 def compare(*runs: Path, curve: str | None = None, level: Level = 0.05, json: Json = False) -> None:
@@ -44,8 +44,9 @@ def compare(*runs: Path, curve: str | None = None, level: Level = 0.05, json: Js
     heads = [
         Column(head, overflow="fold", min_width=min(width, 24)) for head, width in zip(HEADER, longest, strict=True)
     ]
-    shape = {"box": box.SIMPLE_HEAD, "pad_edge": False, "collapse_padding": True, "title_justify": "left"}
-    grid = Table(*heads, title=f"By {term(curve or 'loss')}", **shape)
+    heads[-1].max_width = 8  # "0.0292 ± 0.0395" on two lines
+    grid = Table(*heads, title=f"By {term(curve or 'loss')}", title_justify="left", box=box.SIMPLE_HEAD)
+    grid.pad_edge, grid.collapse_padding = False, True
     for cells in rows:
         grid.add_row(*cells)
     print_table(grid)

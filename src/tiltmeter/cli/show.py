@@ -158,7 +158,9 @@ class Summary:
             table.add_row(capital(term(row["curve"])), f"{pair[0]} minus {pair[1]}", gap, f"{low} to {high}", since)
         print_table(table)
         level = f"{100 * judged.level:g} %"
-        print(f"Rates in percentage points. The limits hold for {judged.family}: any is wrong in at most {level} of runs.")
+        print(
+            f"Rates in percentage points. The limits hold for {judged.family}: any is wrong in at most {level} of runs."
+        )
         for doubt in self.doubts:
             print(doubt)
 

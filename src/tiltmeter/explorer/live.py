@@ -27,7 +27,7 @@ PAUSE = 2.0
 
 
 def live(probe: Probe) -> LiveProbe:
-    """A probe that draws what it has seen in the notebook, at most every two seconds; at the end the headline of the run.
+    """A probe that draws what it has seen in the notebook, at most every two seconds; at the end the headline.
 
     >>> import numpy as np, torch, tiltmeter as tm
     >>> data = tm.GroupedData(np.eye(40, dtype="float32"), [0, 1] * 20, ["a"] * 20 + ["b"] * 20)

@@ -14,7 +14,6 @@ from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.wording import moment, number, when
 from tiltmeter.shown_text import percent
 
-
 WIDE, NARROW = Frame(570.0, 46.0, 156.0, height=280.0), Frame(360.0, 44.0, 116.0, height=220.0)
 
 

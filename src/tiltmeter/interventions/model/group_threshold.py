@@ -28,10 +28,10 @@ class GroupThreshold(ModelIntervention):
     >>> dict(zip(fitted.groups, fitted.shift.round(decimals=1).tolist()))
     {'early': 0.8, 'late': -0.6}
 
-    The rate that all get lies between the lowest and the highest that the groups have at one threshold, and of those
-    it is the one with the fewest wrong decisions. Thresholds lie between two held-out scores, so rates are equal up to one point of a group. `deliver` returns a
-    module that takes points and their groups; `train` leaves the model as it is and shows the curves of that module,
-    whose losses are those of the shifted scores.
+    The rate that all get lies between the lowest and the highest that the groups have at one threshold; of those it is
+    the one with the fewest wrong decisions. Thresholds lie between two held-out scores, so rates are equal up to one
+    point of a group. `deliver` returns a module that takes points and their groups; `train` leaves the model as it is
+    and shows the curves of that module, whose losses are those of the shifted scores.
 
     Groups that contain the label, as pairs of label and attribute do, need it: the label of a new point is not known.
 
@@ -85,7 +85,7 @@ class GroupThreshold(ModelIntervention):
 
 
 def _one_rate(groups: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> list[float]:
-    """Thresholds of groups (scores, positive, counted) at one rate of the counted; of all such, with the least error."""
+    """Thresholds of groups (scores, positive, counted) at one rate of the counted, with the least error."""
     ranked = [np.sort(scores[counted])[::-1] for scores, _, counted in groups]
     now = [float((own > 0).mean()) for own in ranked]
     rates = np.unique(np.concatenate([now, *(np.arange(len(own) + 1) / len(own) for own in ranked)]))
