@@ -68,8 +68,9 @@ def test_a_running_run_is_judged_by_its_plan_and_a_finished_one_by_its_bands(tmp
         loss = {"loss": xr.DataArray([0.2, 0.9], **groups), "loss_se": xr.DataArray([0.01, 0.01], **groups)}
         recorder.append(step, loss)
     told = run_judgement(str(tmp_path), ["live"], "loss")
-    assert told["sentence"].startswith(
-        "While it trains (3 of 20 planned evaluations; at all of them together, 5 %): Group a has"
+    assert told["sentence"] == (
+        "Group a has the lower loss throughout.\n"
+        "While it trains, 3 of 20 planned evaluations; all tested together, 5 % error rate."
     )
     assert (told["planned"], told["stopping"]) == (20, [])
     assert run_summaries(str(tmp_path), ["live"])["live"] == {"leader": "a", "crossing": None}

@@ -155,7 +155,7 @@ class TestFallBacks:
 
     def test_small_groups_are_named(self):
         values, groups = losses([1] * 5, count=60)
-        assert "Few points: a has 30, b has 30 in at least one curve." in str(tm.leaders(run(values, groups)))
+        assert "Few held-out cases: a has 30, b has 30 in at least one measure." in str(tm.leaders(run(values, groups)))
         values, groups = losses([1] * 5, count=30)
         assert "Loss of a is not judged, with fewer than 20 such points." in str(tm.leaders(run(values, groups)))
 

@@ -106,7 +106,7 @@ def test_seeds_are_thin_lines_and_a_scope(tmp_path, made):
     text = words(
         tm.report([small(made, seeds=5, wobble=0.02)], tmp_path / "run.html", question=tm.Question(kind="benefit"))
     )
-    assert "5 trainings. At most 1 such report in 20 is a false alarm." in text
+    assert "5 trainings; the gap has the same direction in all." in text
     assert text.count('class="seed g0"') == 10  # wide and narrow
     assert "The sign is the same in 5 of 5 seeds" in text
 
@@ -218,7 +218,7 @@ def test_what_cannot_be_reported(tmp_path):
 def test_the_card_gives_values_with_limits(made):
     card = model_card(findings(small(made), "", tm.Question(kind="benefit")))
     assert "- Group a has the lower true positive rate, 40 % against 70 %, at step 500, the last evaluation." in card
-    assert "- Who is worse off? True positive rate: b 30 points (" in card
+    assert "- Who is worse off? A, by true positive rate. True positive rate: b 30 points (" in card
     assert "| a | 40 % (31 to 50) |" in card  # Wilson's limits of 40 of 100
     assert markdown(["x|y"], [["1"]])[0] == r"| x\|y |"
 

@@ -60,8 +60,8 @@ def test_of_many_groups_bars_gap_and_headline_compare_the_same(many):
         round(100 * (together - group)) == 51
     )  # (6 * 160 + 40) / 1400 - 40 / 200: the group with 3 positives does not count
     assert first_screen._how_much(many)[0] == "51 points"
-    assert "gap 51 points" in screen
-    assert first_screen._how_much(many)[1].startswith("gap;")
+    assert "<span>51 points</span>" in screen
+    assert first_screen._how_much(many)[1].startswith("percentage points apart;")
 
 
 class TestHeadline:
@@ -77,7 +77,7 @@ class TestHeadline:
         )
         assert found.rows["positive_rate"].better_off() == ("a",)
         assert first_screen.in_words(found).startswith(
-            "Of those who did not reoffend, 15.0 % of b and 5.0 % of a were flagged."
+            "Of those who did not reoffend, 15 % of b and 5 % of a were flagged."
         )
 
     def test_without_a_question_the_largest_clear_difference_is_told(self, made):
@@ -112,12 +112,11 @@ class TestHeadline:
 
     def test_error_may_hide_it_or_say_the_opposite(self, census, made):
         assert first_screen.in_words(census) == (
-            "Wrong decisions overall point the other way: "
-            "3.6 % for women and 10.0 % for men. The groups differ to begin with: 3.5 % of women and 14.3 % of men are "
-            "positive."
+            "Of the positive cases, the model finds 22 % of women and 43 % of men. But all wrong decisions together are "
+            "more frequent for men: 10 % against 3.6 %."
         )
         found = findings(made.decided(APART, ["a", "b"]), "", BENEFIT)
-        assert first_screen.in_words(found) == ""  # the headline has the numbers already
+        assert first_screen.in_words(found) == "Of the positive cases, the model finds 40 % of a and 70 % of b."
         assert "not clear" in first_screen._verdict(found, found.rows["error"])
 
     def test_the_positive_label_is_named_and_whether_anybody_declared_it(self, made):
@@ -148,24 +147,26 @@ class TestFacts:
             f"{100 * abs(limit):.0f}"
             for limit in (census.headline.differences[0].high, census.headline.differences[0].low)
         )
-        assert small == f"gap; likely {low} to {high} (95 %)"
-        assert first_screen._since(census) == ("at step 500", "the last evaluation only")
-        assert first_screen._how_sure(census) == ("hardly chance", "in this training; another may differ")
+        assert small == f"percentage points apart; likely {low} to {high}"
+        assert first_screen._since(census) == ("at step 500", "clear at the end of the training only")
+        assert first_screen._how_sure(census) == ("hardly chance", "at most 1 false alarm in 20 reports")
+        assert first_screen.licence(census) == "One training; another may differ."
         assert first_screen._tried((), []) == ("no change tried", "the command “tiltmeter advise” tries changes")
 
     def test_seeds_are_counted(self, five):
-        assert first_screen._how_sure(five) == ("hardly chance", "5 trainings, the same direction in 5 of 5")
+        assert first_screen.licence(five) == "5 trainings; the gap has the same direction in all."
 
     def test_against_all_together(self, many):
         large, small = first_screen._how_much(many)
         assert large == "51 points"  # 20 % against 1,000 of 1,400: groups under 20 positives do not count
-        assert small.startswith("gap; likely ")  # the headline names both
+        assert small.startswith("percentage points apart; likely ")  # the headline names both
 
     def test_every_measure_has_its_verdict(self, census):
         drawn = first_screen.dots(census)
         assert drawn.count('class="tag real"') == 4
-        assert drawn.index("True positive rate") < drawn.index("Error rate")
-        assert "gap 21 points" in drawn
+        assert drawn.index("Positive cases found") < drawn.index("Decided wrongly")
+        assert "<span>true positive rate</span>" in drawn
+        assert "<span>21 points</span>" in drawn
 
 
 class TestAnswers:
@@ -175,7 +176,7 @@ class TestAnswers:
         assert -0.36 < gap.low < -0.25
         assert -0.15 < gap.high < -0.05
         text = answers.who(census)
-        assert text.startswith("True positive rate: men 21 points (")
+        assert text.startswith("Women, by true positive rate. True positive rate: men 21 points (")
         assert "False positive rate: men 1.3 points (" in text
 
     def test_who_when_nothing_is_clear(self, equal):
@@ -183,7 +184,7 @@ class TestAnswers:
 
     def test_pairs_of_several_groups(self, four):
         text = answers.who(four)
-        assert text.startswith("True positive rate: b 60 points (")
+        assert text.startswith("C, a and d, by true positive rate. True positive rate: b 60 points (")
         assert "and 1 more." in text.split("True positive rate: ")[1].split(" Selection")[0]
 
     def test_chance_knows_one_run_from_several(self, census, five, equal):

@@ -6,6 +6,7 @@ import json as machine
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import shorten
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Parameter
@@ -134,8 +135,16 @@ def _list(names: Sequence[str], json: bool) -> None:
 
     # Names are never truncated, so that they can be copied.
     first = Column("experiment", no_wrap=True, min_width=max(map(len, names)))
-    table = Table(first, "shows", box=box.SIMPLE_HEAD)
+    console = Console(highlight=False, markup=False, emoji=False)
+    table = Table(first, *(("quick",) if len(rows) > 1 else ()), "shows", box=box.SIMPLE_HEAD)
+    room = console.width - max(map(len, names)) - 20
     for entry, absent in rows:
+        if len(rows) > 1:
+            time = spell(QUICK_SECONDS[entry.name]) if entry.name in QUICK_SECONDS else ""
+            table.add_row(
+                entry.name, "no data" if absent else time, shorten(entry.title, max(room, 20), placeholder=" …")
+            )
+            continue
         lines = [entry.title, entry.paper]
         if entry.name in QUICK_SECONDS:
             lines.append(f"Takes about {spell(QUICK_SECONDS[entry.name])} at scale quick.")
@@ -146,8 +155,9 @@ def _list(names: Sequence[str], json: bool) -> None:
     seconds = sum(QUICK_SECONDS.get(entry.name, 0) for entry, _ in rows)
     total = f" At scale quick, about {spell(seconds)} on two cores." if len(rows) > 1 and seconds else ""
     print(f"{len(rows)} experiment{'s' if len(rows) != 1 else ''}.{total}")
-    # Cells are plain text: brackets are not markup, and colons are not emoji.
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    console.print(table)  # cells are plain text: brackets are not markup, and colons are not emoji
+    if len(rows) > 1:
+        print("All about one: tiltmeter reproduce --list NAME")
 
 
 def spell(seconds: float) -> str:

@@ -6,7 +6,7 @@ import json as machine
 from pathlib import Path
 
 from rich import box
-from rich.table import Table
+from rich.table import Column, Table
 
 from tiltmeter.cli.run_input import read_trajectories
 from tiltmeter.cli.terminal import Json, Level, print_table
@@ -18,7 +18,7 @@ from tiltmeter.names import NOBODY
 from tiltmeter.shown_text import group_name
 
 #: The columns of the table.
-HEADER = ("run", "leads first", "lead changes", "leads last", "worst group", "last gap", "gap over training")
+HEADER = ("run", "changes", "leads last", "worst group", "last gap", "gap over training")
 
 
 def compare(*runs: Path, curve: str | None = None, level: Level = 0.05, json: Json = False) -> None:
@@ -39,9 +39,16 @@ def compare(*runs: Path, curve: str | None = None, level: Level = 0.05, json: Js
     for row in card.rows:
         line = row.leaders.headline.line if curve is not None else leaders(loaded[row.name], level=level).headline.line
         print(f"{row.name}: {line}")
-    grid = Table(*HEADER, box=box.SIMPLE_HEAD, title=f"By {term(curve or 'loss')}", title_justify="left")
-    for row in card.rows:
-        grid.add_row(*_cells(row))
+    rows = [_cells(row) for row in card.rows]
+    longest = [max(len(word) for cell in cells for word in cell.split() or [""]) for cells in zip(*rows, strict=True)]
+    heads = [
+        Column(head, overflow="fold", min_width=min(width, 24)) for head, width in zip(HEADER, longest, strict=True)
+    ]
+    heads[-1].max_width = 8  # "0.0292 ± 0.0395" on two lines
+    grid = Table(*heads, title=f"By {term(curve or 'loss')}", title_justify="left", box=box.SIMPLE_HEAD)
+    grid.pad_edge, grid.collapse_padding = False, True
+    for cells in rows:
+        grid.add_row(*cells)
     print_table(grid)
 
 
@@ -50,7 +57,7 @@ def _cells(row: Score) -> list[str]:
     changes = ", ".join(between_at(judged.clock, one.low, one.high) for one in judged.changes)
     worst = f"{row.worst_named.removeprefix('worst group ')} ({row.worst})"
     return [
-        *(row.name, _who(judged.first), changes or "none", _who(judged.last)),
+        *(row.name, changes or "none", _who(judged.last)),
         *(worst, f"{row.gap:.4f}", str(row.gap_area)),
     ]
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from rich import box
+from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
@@ -25,7 +26,7 @@ from tiltmeter.leaders.headline import RATES, amounts, capital, term
 from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.phases import Undecided
 from tiltmeter.record import check
-from tiltmeter.record.labelled import array_to_json, label_to_json, values_to_json
+from tiltmeter.record.labelled import array_to_json, label_from_json, label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import group_name
 
@@ -119,21 +120,20 @@ class Summary:
             return None
         return stability_limit(*found)
 
-    def print(self, as_json: bool = False) -> None:
-        """On stdout: JSON, or the sentence and then the table."""
+    def print(self, as_json: bool = False, why: bool = False) -> None:
+        """On stdout: JSON, or the sentence and then the table; with `why` every difference and its limits."""
         if as_json:
             print(json.dumps(self.to_json(), indent=2, allow_nan=False))
             return
         print_result(self.sentence)
-        for doubt in self.doubts:
-            if "cannot be told apart" not in self.sentence:  # said already
-                print(doubt)
         for line in [] if self.classes is None else str(self.classes).splitlines()[1:]:
             print(line)
         measured = self.leaders is not None and self.leaders.basis not in ("exact", "values")
         table = self._group_table() if measured else self._table()
         if table is not None:
             print_table(table)
+        if why and self.leaders is not None:
+            self._print_why(self.leaders)
         fixed = self.fixed_limit()
         if fixed is not None:
             print(f"Training is stable below lr = {_range(fixed)}.")
@@ -143,6 +143,26 @@ class Summary:
             scales, limit = timescales(*self.theory), stability_limit(*self.theory)
             words = [f"tau_{name} = {_range(scales[name])}" for name in ("M", "R", "Q")]
             print(f"Time scales {', '.join(words)}; training is stable below lr = {_range(limit)}.")
+
+    def _print_why(self, judged: Leaders) -> None:
+        """Every difference at the end with its limits, since when it is clear, and when it is not clear who leads."""
+        table = Table(box=box.SIMPLE_HEAD)
+        table.add_column("measure", overflow="fold")
+        table.add_column("difference", overflow="fold")
+        for head in ("gap", "limits", "clear since"):
+            table.add_column(head, justify="right")
+        for row in judged.to_json()["differences"]:
+            pair = [group_name(group) if group != ALL else ALL for group in map(label_from_json, row["pair"])]
+            gap, low, high = (_signed(row["curve"], row[name]) for name in ("gap", "low", "high"))
+            since = "not clear" if row["since"] is None else f"{judged.clock} {row['since']:,.4g}"
+            table.add_row(capital(term(row["curve"])), f"{pair[0]} minus {pair[1]}", gap, f"{low} to {high}", since)
+        print_table(table)
+        level = f"{100 * judged.level:g} %"
+        print(
+            f"Rates in percentage points. The limits hold for {judged.family}: any is wrong in at most {level} of runs."
+        )
+        for doubt in self.doubts:
+            print(doubt)
 
     def _table(self) -> Table | None:
         names = dict.fromkeys((*(SHOWN_OF_SET if "training_loss" in self.trajectory else SHOWN), self.curve))
@@ -179,20 +199,32 @@ class Summary:
 
     def _group_table(self) -> Table:
         """One row for each group: its rates and loss at the last evaluation, and the headline's curve as a line."""
-        table = Table(box=box.SIMPLE_HEAD)
-        table.add_column("group")
+        room, unbounded = Console().width, Console(width=1000)
+        for width in (16, 8):
+            table = self._group_table_with(width)
+            if unbounded.measure(table).minimum <= room:
+                return table
+        return self._group_table_with(0)
+
+    def _group_table_with(self, width: int) -> Table:
+        """The same with lines of so many characters; without lines for 0."""
+        narrow = width < 16
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=not narrow, collapse_padding=narrow)
         rows = {name: values for name in MEASURES if (values := self._averaged_if_there(name)) is not None}
+        groups = next(iter(rows.values())).coords["group"].values.tolist()
+        longest = max(len(word) for group in groups for word in group_name(group).split() or [""])
+        table.add_column("group", overflow="fold", min_width=min(longest, 24))
         for name in rows:
             table.add_column(SHORT.get(name, name.replace("_", " ")), justify="right")
         course = self._averaged(self.curve)
-        course = None if course is None or course.sizes["time"] < 2 else course
+        course = None if course is None or course.sizes["time"] < 2 or not width else course
         if course is not None:
-            table.add_column(f"{SHORT.get(self.curve, term(self.curve))} over training")
+            head = f"{SHORT.get(self.curve, term(self.curve))} over training"
+            table.add_column(head, max_width=max(width, *map(len, head.split())) if narrow else None)
         against = {} if self.leaders is None else _against_all(self.leaders, self.curve)
         if against:
-            table.add_column("than all")
-        groups = next(iter(rows.values())).coords["group"].values.tolist()
-        lines = [] if course is None else sparks(course.values.T)
+            table.add_column("than all", max_width=6 if narrow else None)
+        lines = [] if course is None else sparks(course.values.T, width)
         for place, group in enumerate(groups):
             cells = [_cell(name, float(values.values[-1, place])) for name, values in rows.items()]
             verdict = [against.get(group, "not judged")] if against else []
@@ -222,6 +254,14 @@ def _against_all(judged: Leaders, curve: str) -> dict[Any, str]:
         for one in judged.differences_in(curve)
         if one.pair[1] == ALL and one.judged
     }
+
+
+def _signed(curve: str, value: float | None) -> str:
+    """A difference with its sign: percentage points of a rate."""
+    if value is None:
+        return "no data"
+    text = f"{100 * value:.1f}" if curve in RATES else f"{value:.3g}"
+    return text.replace("-", "\N{MINUS SIGN}")
 
 
 def _cell(name: str, value: float) -> str:
@@ -315,6 +355,7 @@ def show(
     level: Level = 0.05,
     save: Save = (),
     follow: Switch = False,
+    why: Switch = False,
     ahead: Path | None = None,
     columns: PredictionColumns = PredictionColumns(),
     json: Json = False,
@@ -327,6 +368,8 @@ def show(
         The run directory, or a table of predictions.
     follow
         Show it again whenever the run has grown, until it ends.
+    why
+        Also print the statistics: every difference with its limits, and since when it is clear.
     ahead
         The file of `tiltmeter train` that made the run: also forecast its rest from the last checkpoint.
     """
@@ -339,7 +382,7 @@ def show(
         for _ in growing(run):
             _show(run, curve, level, (), json)
     else:
-        _show(run, curve, level, save, json, columns)
+        _show(run, curve, level, save, json, columns, why)
     if follow and save:
         _show(run, curve, level, save, json)
 
@@ -386,6 +429,7 @@ def _show(
     save: tuple[Path, ...],
     json: bool,
     columns: PredictionColumns = PredictionColumns(),
+    why: bool = False,
 ) -> None:
     (loaded,) = read_runs([run], columns).values()
     if not isinstance(loaded, Trajectory):
@@ -402,6 +446,6 @@ def _show(
         return
     summary = Summary(loaded, curve, level)
     save_pictures(summary, save)
-    summary.print(as_json=json)
+    summary.print(as_json=json, why=why)
     if not json and not is_table(run):
         print(check(run))

@@ -17,6 +17,7 @@ def train(
     resume: Switch = False,
     curve: AskedCurve = None,
     save: Save = (),
+    why: Switch = False,
     json: Json = False,
 ) -> None:
     """Train a network on grouped data as described by a TOML file, and report who leads and when that changes.
@@ -29,6 +30,8 @@ def train(
         Save the run and its checkpoints in this directory.
     resume
         Continue the run in that directory.
+    why
+        Also print the statistics: every difference with its limits, and since when it is clear.
     """
     tables = read_config(config)
     trajectory = train_as_told(tables, config.parent, to=to, resume=resume)
@@ -38,6 +41,6 @@ def train(
         print(f"Saved to {to}", file=sys.stderr)
     summary = Summary(trajectory, curve)
     save_pictures(summary, save)
-    summary.print(as_json=json)
+    summary.print(as_json=json, why=why)
     if to is not None and not json:
         print(f"Next: tiltmeter report {to}")

@@ -12,11 +12,14 @@ import numpy as np
 
 from tiltmeter.arguments import checked_kind
 from tiltmeter.explorer.run_judgement import live_differences, live_told
+from tiltmeter.leaders.headline import RATES, at, capital, term
 from tiltmeter.leaders.leaders import asked_of
 from tiltmeter.plot.theme import PALETTE, group_name
 from tiltmeter.record import Trajectory
+from tiltmeter.record.trajectory import NotebookCard
 from tiltmeter.report import svg
-from tiltmeter.shown_text import text_html
+from tiltmeter.report.wording import number
+from tiltmeter.shown_text import percent, text_html
 from tiltmeter.training.probe import Probe
 
 #: Seconds between two drawings: a drawing costs time that the training would use.
@@ -24,7 +27,7 @@ PAUSE = 2.0
 
 
 def live(probe: Probe) -> LiveProbe:
-    """A probe that draws what it has seen in the notebook, at most every two seconds; at the end the card of the run.
+    """A probe that draws what it has seen in the notebook, at most every two seconds; at the end the headline.
 
     >>> import numpy as np, torch, tiltmeter as tm
     >>> data = tm.GroupedData(np.eye(40, dtype="float32"), [0, 1] * 20, ["a"] * 20 + ["b"] * 20)
@@ -75,15 +78,17 @@ class LiveProbe:
     ) -> None:
         self.probe.__exit__(kind, error, trace)
         if self._handle is not None:
-            self._update(self.trajectory()._repr_html_())
+            with suppress(Exception):  # what only shows a run must not end it
+                run = self.trajectory()
+                card = "" if NotebookCard.of is None else NotebookCard.of(run)
+                self._update(f"{card}{_picture(run, _curve(run))}")
 
     def trajectory(self) -> Trajectory:
         """What is recorded so far."""
         return self.probe.trajectory()
 
     def _draw(self, run: Trajectory) -> None:
-        question = asked_of(run)
-        curve = "loss" if question is None or question.asked not in run else question.asked
+        curve = _curve(run)
         if curve not in run or run[curve].sizes["time"] == self._seen:
             return
         self._seen = run[curve].sizes["time"]
@@ -98,16 +103,26 @@ class LiveProbe:
         self._handle.update({"text/html": html}, raw=True)
 
 
+def _curve(run: Trajectory) -> str:
+    """The curve of the question of the data, else the loss."""
+    question = asked_of(run)
+    return "loss" if question is None or question.asked not in run else question.asked
+
+
 def _picture(run: Trajectory, curve: str) -> str:
     """One line for each group, its name and last value at the end."""
     values: Any = run[curve].transpose("time", "group")
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
     x = 4 + 296 * np.arange(len(values)) / max(len(values) - 1, 1)
-    parts = []
+    y = 30 + 84 * (high - values.values) / ((high - low) or 1.0)
+    title = f"{capital(term(curve))} of each group up to {at(run.clock, float(values.coords['time'][-1]))}"
+    parts = [svg.text(4, 12, title, "")]
+    apart = svg.spread([float(end) for end in np.nan_to_num(y[-1], nan=114.0)], 14.0, 30.0, 114.0)
     for place, group in enumerate(values.coords["group"].values.tolist()):
-        y = 8 + 84 * (high - values.values[:, place]) / ((high - low) or 1.0)
+        last = float(values[-1, place])
+        told = percent(last, 0) if curve in RATES else number(last)
         colour = PALETTE[place % len(PALETTE)]
-        parts.append(f'<g fill="none" stroke="{colour}" stroke-width="2">{svg.path(x, y, "")}</g>')
-        parts.append(svg.text(306, float(y[-1]) + 4, f"{values.values[-1, place]:.3g} {group_name(group)}", ""))
-    drawn = svg.picture(460, 100, parts, f"{curve} so far", "", "")
+        parts.append(f'<g fill="none" stroke="{colour}" stroke-width="2">{svg.path(x, y[:, place], "")}</g>')
+        parts.append(svg.text(306, apart[place] + 4, f"{told} {group_name(group)}", ""))
+    drawn = svg.picture(460, 122, parts, title, "", "")
     return f'<div style="max-width:34rem;font-size:12px;fill:currentColor">{drawn}</div>'

@@ -102,16 +102,14 @@ def planned_evaluations(origin: Origin) -> int | None:
 def live_sentence(
     found: Sequence[Difference], run: Trajectory, evaluations: int, planned: int, level: float = LEVEL
 ) -> str:
-    """Who leads, with what it holds for."""
-    head = (
-        f"While it trains ({evaluations} of {planned} planned evaluations; at all of them together, {100 * level:g} %)"
-    )
+    """Who leads, and in a second line what it holds for."""
     groups = tuple(dict.fromkeys(group for one in found for group in one.pair))
     judged = Leaders(
         *(tuple(found), (found[0].curve,), groups, level, "run", "standard errors", evaluations, found[0].clock),
         trajectory=run,
     )
-    return f"{head}: {judged.headline.line}"
+    licence = f"While it trains, {evaluations} of {planned} planned evaluations; all tested together"
+    return f"{judged.headline.line}\n{licence}, {100 * level:g} % error rate."
 
 
 def live_told(found: Sequence[Difference], run: Trajectory, planned: int) -> dict[str, Any]:

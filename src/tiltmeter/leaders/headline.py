@@ -181,8 +181,8 @@ def has(group: Hashable, forecast: bool = False) -> str:
     return f"{name} {'will have' if forecast else 'have' if plural else 'has'}"
 
 
-def amounts(curve: str, *values: float) -> list[str]:
-    """Values of a curve as they stand in a sentence, with as many digits as tell them apart.
+def amounts(curve: str, *values: float, apart: int | None = None) -> list[str]:
+    """Values of a curve as they stand in a sentence, with as many digits as tell the first `apart` (all) apart.
 
     >>> amounts("error", 0.121, 0.08), amounts("error", 0.4912, 0.4938), amounts("loss", 0.123456, 0.2)
     (['12 %', '8 %'], ['49.1 %', '49.4 %'], ['0.123', '0.2'])
@@ -191,7 +191,7 @@ def amounts(curve: str, *values: float) -> list[str]:
         return [f"{value:.3g}" for value in values]
     for digits in (0, 1, 2):
         texts = [percent(value, digits) for value in values]
-        if len(set(texts)) == len(texts):
+        if len(set(texts[:apart])) == len(texts[:apart]):
             return texts
     return texts
 
@@ -302,10 +302,11 @@ def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -
         if len(against) == len(judged.groups) - 1:
             rest = [one for one in judged.groups if one != group]
             its, *others = _values(judged, chosen.curve, (group, *rest), time)
-            numbers = amounts(chosen.curve, its, min(others), max(others))
+            nearest = min(others, key=lambda value: abs(value - its))
+            its_own, *rounded = amounts(chosen.curve, its, nearest, min(others), max(others), apart=2)
             word = words[chosen.better == "higher"]
-            claim = f"{has(group, forecast)} the {word} {term(chosen.curve)}, {numbers[0]}"
-            return f"{claim}; the others have {numbers[1]} to {numbers[2]}"
+            claim = f"{has(group, forecast)} the {word} {term(chosen.curve)}, {its_own}"
+            return f"{claim}; the others have {' to '.join(dict.fromkeys(rounded[1:]))}"
     at_worst, at_best = _values(judged, chosen.curve, (other, leader), time)
     numbers = amounts(chosen.curve, at_worst, at_best)
     claim = f"{has(other, forecast)} a {worse} {term(chosen.curve)} than {subject(leader)[0]}"

@@ -277,7 +277,7 @@ def _small(kept: KeptPoints, chosen: Sequence[PointCurve]) -> tuple[dict[str, st
             elif count < FEW:
                 few[group_name(group)] = min(int(count), few.get(group_name(group), FEW))
     told = ", ".join(f"{group} has {count}" for group, count in few.items())
-    return reasons, (f"Few points: {told} in at least one curve",) if few else ()
+    return reasons, (f"Few held-out cases: {told} in at least one measure",) if few else ()
 
 
 def promised_differences(ahead: Trajectory, by_points: Sequence[Difference]) -> tuple[Difference, ...]:

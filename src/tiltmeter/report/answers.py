@@ -50,7 +50,9 @@ def who(found: Findings) -> str:
     rows = [found.headline, *(row for row in found.rows.values() if row is not found.headline)]
     if not any(row.known for row in rows):
         return f"Not judged: {_not_judged(found)}."
-    parts = [_clear(row) for row in rows if row.clear]
+    worse = [group_name(group) for group in found.headline.worse_off()]
+    parts = [f"{capital(listed(worse, MOST_NAMED))}, by {found.headline.term.name}."] if worse else []
+    parts += [_clear(row) for row in rows if row.clear]
     quiet = [f"{row.term.name} (at most {_size(row, row.largest)})" for row in rows if row.known and not row.clear]
     if quiet:
         parts.append(f"No difference is clear in {listed(quiet)}.")
@@ -101,6 +103,7 @@ def chance(found: Findings) -> str:
             parts.append(f"This one is larger, but among so many {many} one of that size is not rare.")
     rate = f"{100 * found.judged.level:g} %"
     parts.append(f"The limits hold for {found.judged.family}: any of them is wrong in at most {rate} of such runs.")
+    parts.append("Bars and bands of single values are 95 % limits.")
     other = "One training only: another" if found.several else "One model only: another"
     parts.append(f"{other} may differ." if found.judged.scope == "run" else _seeds(found))
     return " ".join(part for part in parts if part)

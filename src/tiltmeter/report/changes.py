@@ -37,7 +37,8 @@ class Change:
     """One row: decisions about the same points, what is different, where the group is used, and what it changes.
 
     `change` is that of the difference between the two groups that the page compares, corrected for the number of rows;
-    negative: the difference gets smaller. `left` is that difference itself. `price` says what it costs and who pays.
+    negative: the difference gets smaller. `left` is that difference itself. `price` says what it costs and who pays,
+    `brief` the same without limits.
     `helps_nobody` marks a change that makes no group better off in the headline's measure: it is never offered.
     """
 
@@ -48,6 +49,7 @@ class Change:
     change: Estimate = UNKNOWN
     left: Estimate = UNKNOWN
     price: str = ""
+    brief: str = ""
     helps_nobody: bool = False
 
 
@@ -96,6 +98,7 @@ def _judged(found: Findings, one: Change, base: Change, level: float) -> Change:
         left=left,
         change=change.times(1.0 if before >= 0 else -1.0),
         price=price(base.evaluation, one.evaluation, level),
+        brief=price(base.evaluation, one.evaluation, level, limits=False),
         helps_nobody=_helps_nobody(found, base.evaluation.rates(), one.evaluation.rates()),
     )
 
@@ -109,7 +112,7 @@ def _helps_nobody(found: Findings, before: Any, after: Any) -> bool:
     return not bool(np.any(gain))
 
 
-def price(base: LastEvaluation, other: LastEvaluation, level: float) -> str:
+def price(base: LastEvaluation, other: LastEvaluation, level: float, limits: bool = True) -> str:
     """What all points pay in error, and which group pays most."""
     change = paired_change(base, other, "error", level=level)
     if not change.known:
@@ -117,14 +120,16 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float) -> str:
     by_group = other.rates().error - base.rates().error
     most = int(np.nanargmax(by_group))
     more = float(by_group[most])
-    pays = f", for {group_name(base.groups[most])} by {points(more)}" if more > 0.0005 else ""
-    if not change.shown:
-        rises = f"; they rise{pays[1:]}" if pays else ""
-        return f"no clear change of wrong decisions overall ({between(change, 1)} points){rises}."
-    word = "rise" if change.value > 0 else "fall"
+    pays = f" for {group_name(base.groups[most])} by {points(more)}" if more > 0.0005 else ""
     size = change if change.value > 0 else change.times(-1.0)
-    rises = pays if word == "rise" or not pays else f" but rise{pays[1:]}"
-    return f"wrong decisions {word} by {points(size.value)} overall ({between(size, 1)}){rises}."
+    span = f" ({between(size if change.shown else change, 1)} points)" if limits else ""
+    overall = " overall" if limits or pays else ""
+    if not change.shown:
+        return f"no clear change of wrong decisions{overall}{span}{f'; they rise{pays}' if pays else ''}."
+    if change.value > 0:
+        return f"wrong decisions rise by {points(size.value)}{overall}{span}{f',{pays}' if pays else ''}."
+    falls = f"wrong decisions fall by {points(size.value)}{overall}{span}"
+    return f"{falls} but rise{pays}." if pays else f"{'' if limits else 'none; '}{falls}."
 
 
 def change_table(found: Findings, others: tuple[Findings, ...]) -> str:

@@ -76,6 +76,11 @@ class Row:
         ends = [max(abs(one.low), abs(one.high)) for one in self.differences if one.known]
         return max(ends, default=float("nan"))
 
+    def enough(self, place: int) -> bool:
+        """Whether a group has enough counted points to be judged in this measure."""
+        count = self.counts[place]
+        return count is None or count[1] >= FEWEST
+
     def worse_off(self) -> tuple[Hashable, ...]:
         """Groups that are clearly worse off than another, or than all together; nobody where neither way is better."""
         return self._ends(0 if self.term.better == "lower" else 1)
@@ -149,8 +154,7 @@ class Findings:
 
     def enough(self, place: int) -> bool:
         """Whether a group has enough counted points for the headline to say something."""
-        count = self.headline.counts[place]
-        return count is None or count[1] >= FEWEST
+        return self.headline.enough(place)
 
     @property
     def focus(self) -> int | None:

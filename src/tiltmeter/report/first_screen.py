@@ -8,17 +8,18 @@ import numpy as np
 
 from tiltmeter.fairness.estimate import UNKNOWN, Estimate
 from tiltmeter.leaders.difference import ALL
+from tiltmeter.leaders.headline import amounts
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.answers import answers
 from tiltmeter.report.changes import Change, offered
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.frame import BOLD, PLAIN, short
-from tiltmeter.report.hero import hero
+from tiltmeter.report.hero import hero, in_row
 from tiltmeter.report.html import escape, figure, paragraph
 from tiltmeter.report.onset import onset
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import between, capital, moment, number, percents, points, when
+from tiltmeter.report.wording import between, capital, moment, number, points, when
 from tiltmeter.shown_text import percent
 
 #: Width of a row of dots, and where its scale begins and ends.
@@ -48,7 +49,8 @@ def licence(found: Findings) -> str:
     line, label = found.judged.headline, positive_label(found.run)
     guess = label.guess if label is not None and not label.declared and "tpr" in found.rows else ""
     notes = " ".join(f"{note}." for note in found.judged.notes if note not in line.claim)
-    return " ".join(part for part in (_rests_on(found), line.settle, notes, guess) if part)
+    settle = "" if found.headline.clear else line.settle
+    return " ".join(part for part in (_rests_on(found), settle, notes, guess) if part)
 
 
 def _rests_on(found: Findings) -> str:
@@ -57,8 +59,7 @@ def _rests_on(found: Findings) -> str:
     if judged.basis in ("exact", "values", "forecast") or not judged.differences:
         return judged.headline.licence
     noun = "training" if found.several else "model"
-    runs = f"One {noun}" if found.seeds == 1 else f"{found.seeds} {noun}s"
-    return f"{runs}. At most 1 such report in {round(1 / judged.level)} is a false alarm."
+    return f"One {noun}; another may differ." if found.seeds == 1 else f"{found.seeds} {noun}s{_same_sign(found)}."
 
 
 def kicker(found: Findings) -> list[str]:
@@ -67,44 +68,64 @@ def kicker(found: Findings) -> list[str]:
     if found.many:
         words.append(f"{len(found.groups)} groups")
     label = positive_label(found.run)
-    if label is not None and "tpr" in found.rows:
+    asked = found.question is not None and found.question.decision is not None  # then the page uses its words
+    if label is not None and "tpr" in found.rows and not asked:
         words.append(f"positive: {label.name}")
     exact = "exact values, " if found.scope == "exact" else ""
-    if found.several or found.last:
-        words.append(f"{exact}{'up to' if found.several else 'at'} {when(found.clock, found.last)}")
+    told = found.several and found.headline.clear and not exact  # below: "of 2,000 training steps"
+    if not told and (found.several or found.last):
+        words.append(f"{exact}{_length(found) if found.several else f'at {when(found.clock, found.last)}'}")
     if found.evaluation is not None:
-        words.append(f"tested on {len(found.evaluation.codes):,} held-out cases")
+        words.append(f"tested on {len(found.evaluation.codes):,} new cases")
     return words
 
 
+def _length(found: Findings) -> str:
+    """How long the training was."""
+    if found.clock == "t":
+        return f"up to {when(found.clock, found.last)}"
+    return f"{moment(found.last)} training {found.clock}s"
+
+
 def in_words(found: Findings) -> str:
-    """The headline's numbers in the words of the task, where it has any, and what the error rate says beside it."""
+    """The headline's numbers in the words of the task, or in plain ones, and what all wrong decisions say beside it."""
     row, parts = found.headline, [found.judged.headline.alone]
     if row.clear and row.term.share and not found.many:
-        values = percents(*(row.values[place].value for place in found.pair))
+        values = amounts(row.term.curve, *(row.values[place].value for place in found.pair))
         shares = [f"{value} of {found.names[place]}" for value, place in zip(values, found.pair, strict=True)]
-        parts.append("" if found.question is None else found.question.sentence(row.term.curve, *shares))
+        asked = "" if found.question is None else found.question.sentence(row.term.curve, *shares)
+        parts.append(asked or plain_sentence(row.term.curve, *shares))
     parts.append(_beside_error(found))
     return " ".join(part for part in parts if part)
 
 
+def plain_sentence(curve: str, first: str, second: str) -> str:
+    """Two shares of a curve in plain words.
+
+    >>> plain_sentence("tpr", "52 % of women", "85 % of men")
+    'Of the positive cases, the model finds 52 % of women and 85 % of men.'
+    """
+    begin = {
+        "tpr": "Of the positive cases, the model finds",
+        "fpr": "Of the negative cases, the model calls positive",
+        "positive_rate": "The model calls positive",
+        "error": "The model is wrong about",
+    }.get(curve)
+    return "" if begin is None else f"{begin} {first} and {second}."
+
+
 def _beside_error(found: Findings) -> str:
-    """What the overall error says where the headline is about another measure."""
+    """That wrong decisions are more frequent for another group than the headline's, where that is clear."""
     row, error = found.headline, found.rows.get("error")
-    if error is None or error is row or not row.clear or not error.known or found.many:
-        return ""
-    first, second = found.pair
-    values = percents(error.values[first].value, error.values[second].value)
-    both = f"{values[0]} for {found.names[first]} and {values[1]} for {found.names[second]}"
-    if not error.clear:
+    if error is None or error is row or not row.clear or not error.clear or found.many:
         return ""
     worse, others = error.worse_off(), row.worse_off()
-    rates = found.base_rates
-    if not worse or not others or worse[0] in others or rates is None:
+    if not worse or not others or worse[0] in others:
         return ""
-    shares = percents(float(rates[first]), float(rates[second]))
-    positive = f"{shares[0]} of {found.names[first]} and {shares[1]} of {found.names[second]} are positive"
-    return f"Wrong decisions overall point the other way: {both}. The groups differ to begin with: {positive}."
+    most, least = sorted(found.pair, key=lambda place: -error.values[place].value)
+    values = [percent(error.values[place].value) for place in (most, least)]
+    name = found.names[most]
+    return f"But all wrong decisions together are more frequent for {name}: {values[0]} against {values[1]}."
 
 
 def facts_row(found: Findings, others: tuple[Findings, ...], offers: Sequence[Change]) -> str:
@@ -121,17 +142,18 @@ def _how_much(found: Findings) -> tuple[str, str]:
         if not row.known:
             return "not judged", reason(found)
         size = points(row.largest) if row.term.share else number(row.largest)
-        return "not clear", f"the gap in {row.term.name} may be up to {size}"
+        return "not clear", f"the gap may be zero, or up to {size}"
     pair, gap = row.clear[0]
     names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
-    whose = "gap" if found.two or _in_headline(found, pair) else f"gap between {names}"
+    unit = "percentage points apart" if row.term.share else "gap"
+    whose = unit if found.two or _in_headline(found, pair) else f"between {names}"
     size = points(gap.value) if row.term.share else number(gap.value)
     if row.term.share and found.two:
         first, second = (round(100 * row.values[place].value) for place in found.pair)
         if abs(first - second) != round(100 * gap.value):  # 62 % and 73 % are 10.4 points apart, not 10
             size = f"{100 * gap.value:.1f} points"
     span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
-    sure = "" if found.scope == "exact" else f"; likely {span} ({100 * (1 - found.judged.level):g} %)"
+    sure = "" if found.scope == "exact" else f"; likely {span}"
     return size, f"{whose}{sure}"
 
 
@@ -144,19 +166,19 @@ def _in_headline(found: Findings, pair: tuple[Hashable, Hashable]) -> bool:
 def _since(found: Findings) -> tuple[str, str]:
     row = found.headline
     if not row.clear or not row.judged:
-        early = [one for one in row.judged if one.sign.any()]
-        if early:
-            return "only earlier", f"a difference in {row.term.name} was clear before, and is not at the end"
-        return "never", f"no leader in {row.term.name} is clear at any evaluation"
+        if any(one.sign.any() for one in row.judged):
+            return "only earlier", "a gap was clear during training, and is not at the end"
+        return "never", "no gap is clear at any time of the training"
     chosen = next(one for one in row.judged if set(one.pair) == set(row.clear[0][0]))
     start = onset(chosen)
     if start is None:  # exact values that are equal at the end
         return "at the end", f"of {when(found.clock, found.last)}"
     if start == chosen.times[0]:
-        return "from the start", f"at all {len(chosen.times)} evaluations"
+        return "from the start", "to the end of the training"
     if start == found.last:
-        return f"at {when(found.clock, start)}", "the last evaluation only"
-    return f"since {when(found.clock, start)}", f"of {moment(found.last)}; it does not go away later"
+        return f"at {when(found.clock, start)}", "clear at the end of the training only"
+    whole = moment(found.last) if found.clock == "t" else _length(found)
+    return f"since {when(found.clock, start)}", f"of {whole}; it stays"
 
 
 def _how_sure(found: Findings) -> tuple[str, str]:
@@ -164,25 +186,25 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return "exact", "chance has no part in these values"
     if not found.judged.differences:
         return "not judged", reason(found)
-    one = "in this training; another may differ" if found.several else "for this model; another may differ"
-    one = one if found.headline.clear else one.partition(";")[0]
-    seeds = one if found.seeds == 1 else f"{found.seeds} trainings, {_same_sign(found)}"
     if found.judged.basis == "forecast":
         licence = found.judged.headline.licence  # said above already; its end is how far to trust it
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
-    return ("hardly chance" if found.headline.clear else "may be chance"), seeds
+    if not found.headline.clear:
+        return "may be chance", "no gap is too large for that"
+    return "hardly chance", f"at most 1 false alarm in {round(1 / found.judged.level)} reports"
 
 
 def _same_sign(found: Findings) -> str:
-    """In how many seeds the headline's difference has the same sign."""
+    """In how many seeds the headline's difference has the same sign, as the end of a sentence."""
     curve = found.run[found.headline.term.curve]
     first, second = found.pair
     if "seed" not in curve.dims:
-        return "points and seeds are both counted"
+        return ""
     last = curve.isel(time=-1).transpose("group", "seed").values.astype(float)
     gaps = last[first] - last[second]
     gaps = gaps[np.isfinite(gaps)]
-    return f"the same direction in {int((np.sign(gaps) == np.sign(gaps.mean())).sum())} of {len(gaps)}"
+    same = int((np.sign(gaps) == np.sign(gaps.mean())).sum())
+    return f"; the gap has the same direction in {'all' if same == len(gaps) else f'{same}'}"
 
 
 def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str, str]:
@@ -192,7 +214,7 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     if not offers:
         return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
     helps = "1 change helps" if len(offers) == 1 else f"{len(offers)} of {tried} changes help"
-    return helps, f"gap down to {points(abs(offers[0].left.value))}; its price is below"
+    return helps, f"leaves about {points(abs(offers[0].left.value))}; price below"
 
 
 def reason(found: Findings) -> str:
@@ -204,10 +226,8 @@ def reason(found: Findings) -> str:
 def caption(found: Findings) -> str:
     """What the lines and bands of the picture are."""
     parts = []
-    if f"{found.headline.term.curve}_se" in found.run:
-        parts.append(f"Bands: where the values likely lie ({100 * (1 - found.judged.level):g} %).")
     if found.seeds > 1:
-        parts.append("Thin: each training.")
+        parts.append("Thin lines: each training.")
     if found.many:
         parts.append("In colour two groups, dotted all together, grey the rest.")
         few = sum(not found.enough(place) for place in range(len(found.groups)))
@@ -223,13 +243,16 @@ def dots(found: Findings) -> str:
     shown = [place for place, kind in enumerate(found.colours) if kind != "rest" and found.enough(place)]
     shown = shown if found.focus is None else [found.focus]
     body = "".join(
-        f"<tr><th scope='row'>{escape(row.term.title)}<span>{escape(row.term.meaning)}</span></th>"
+        f"<tr><th scope='row'>{escape(capital(row.term.meaning))}<span>{escape(row.term.name)}</span></th>"
         f'<td class="dots">{_dots(found, row, shown, end)}</td><td>{_verdict(found, row)}</td></tr>'
         for row in rows
     )
-    scale = "" if found.scope == "exact" or not rows[0].term.share else " Bars: where the values likely lie (95 %)."
+    bars = "Bars, bands" if found.several and f"{found.headline.term.curve}_se" in found.run else "Bars"
+    scale = "" if found.scope == "exact" or not rows[0].term.share else f"{bars}: likely range."
+    scale += "" if found.scope == "exact" else " Clear: too large for chance."
     legend = "".join(
-        f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))} '
+        f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))}'
+        f"{' cases' if place == shown[0] and found.evaluation is not None else ''} "
         for place in shown
     )
     legend += "" if found.focus is None else f'<b class="lg all">{ALL}</b> '
@@ -265,16 +288,19 @@ def _dots(found: Findings, row: Row, shown: Sequence[int], end: float) -> str:
     height = 15.0 * max(len(marks), 1) + 6.0
     parts = [svg.line(LEFT, height / 2, RIGHT, height / 2, "grid")]
     for level, (one, kind, square) in enumerate(marks):
+        y = 10.0 + 15.0 * level
+        if kind != "all" and not row.enough(shown[level]):
+            parts.append(svg.text(LEFT, y + 4, f"too few of {short(found.names[shown[level]], 130, PLAIN)}", "dv none"))
+            continue
         if not np.isfinite(one.value):
             continue
-        y = 10.0 + 15.0 * level
         x = LEFT + (RIGHT - LEFT) * min(max(one.value / top, 0.0), 1.0)
         left = right = x
         if one.known:
             left, right = (LEFT + (RIGHT - LEFT) * min(max(part / top, 0.0), 1.0) for part in (one.low, one.high))
             parts.append(svg.line(left, y, right, y, f"ci {kind}"))
         parts.append(svg.mark(x, y, f"dot {kind}", square=square, size=4.5))
-        words = percent(one.value) if row.term.share else number(one.value)
+        words = in_row(found, row, one.value)
         room = right + 8 + BOLD * len(words) <= WIDTH
         parts.append(svg.text(right + 6 if room else left - 6, y + 4, words, f"dv {kind}", "start" if room else "end"))
     return svg.picture(WIDTH, height, parts, f"{row.term.title} of every group", spoken, "dots")
@@ -297,18 +323,16 @@ def _verdict(found: Findings, row: Row) -> str:
     if found.focus is None and row.clear:
         (first, second), gap = row.clear[0]
         size = told(gap.value)
-        above = f"{short(group_name(first), 120, PLAIN)} above {short(group_name(second), 120, PLAIN)} by {size}"
+        names = " and ".join(short(group_name(group), 120, PLAIN) for group in (first, second))
         named = found.two or (row is found.headline and _in_headline(found, (first, second)))
-        more = len(row.clear) - 1
-        rest = f"; {more} more pair{'s differ' if more > 1 else ' differs'}" if more and not found.two else ""
-        return _tag("clear", (f"gap {size}" if named else above) + rest)
+        return _tag("clear", size if named else f"{size}, {names}")
     clear = known[0].shown and found.focus is not None
     others = len(row.clear) - clear
     rest = f"; {others} other group{'s' if others > 1 else ''} clear" if others else ""
     seen = max(abs(one.value) for one in known)
     if clear:
-        return _tag("clear", f"gap {told(seen)}{rest}")
-    return _tag("not clear", f"gap {told(seen)}: may be chance{rest}")
+        return _tag("clear", f"{told(seen)}{rest}")
+    return _tag("not clear", f"{told(seen)}{rest}")
 
 
 def _tag(verdict: str, words: str) -> str:
@@ -324,13 +348,13 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
     for one in offers[:3]:
         left = abs(one.left.value)
         width = min(left / now, 1.0) if now > 0 else 0.0
-        uses = "Does not need the group." if one.uses_group == "no" else f"Needs to know the group {one.uses_group}."
+        uses = "Does not need the group." if one.uses_group == "no" else f"Needs the group {one.uses_group}."
         uses = "" if one.uses_group == "not known" else uses
         between_groups = f" between {' and '.join(found.names[place] for place in found.pair)}:" if found.many else ""
-        effect = f"Gap{between_groups} {points(left).split()[0]} instead of {points(now)}."
+        effect = f"Gap{between_groups or ':'} about {points(left).split()[0]} instead of {points(now)}."
         inside.append(
             f'<div class="card"><b>{escape(capital(one.name))}</b>{_bar(width)}'
-            f"<p>{escape(f'{effect} Price: {one.price} {uses}')}</p></div>"
+            f"<p>{escape(f'{effect} Price: {one.brief} {uses}')}</p></div>"
         )
     listing = "".join(inside)
     return f'<section aria-label="Changes"><h2>What would change it</h2><div class="cards">{listing}</div></section>'

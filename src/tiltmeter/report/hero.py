@@ -5,13 +5,16 @@ from __future__ import annotations
 import numpy as np
 import xarray as xr
 
+from tiltmeter.leaders.headline import amounts
 from tiltmeter.report import svg
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import BOLD, NARROW, WIDE, Frame, short
+from tiltmeter.report.frame import BOLD, Frame, short
 from tiltmeter.report.onset import onset
 from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.wording import moment, number, when
 from tiltmeter.shown_text import percent
+
+WIDE, NARROW = Frame(570.0, 46.0, 156.0, height=280.0), Frame(360.0, 44.0, 116.0, height=220.0)
 
 
 def hero(found: Findings) -> str:
@@ -33,10 +36,10 @@ def _draw(found: Findings, frame: Frame, kind: str) -> str:
         anchor, shift = ("end", -4) if x > frame.left + frame.room / 2 else ("start", 4)
         parts.append(svg.text(x + shift, frame.top - 8, f"clear from {when(found.clock, start)} on", "ann", anchor))
     finding = f"At {when(found.clock, found.last)}: " + ", ".join(
-        f"{name} {_value(row, one.value)}" for name, one in zip(found.names, row.values, strict=True)
+        f"{name} {in_row(found, row, one.value)}" for name, one in zip(found.names, row.values, strict=True)
     )
     title = f"{row.term.title} of every group by {found.clock}"
-    return svg.picture(frame.width, frame.bottom + 26, parts, title, finding, kind)
+    return svg.picture(frame.width, frame.bottom + 44, parts, title, finding, kind)
 
 
 def _clear_from(found: Findings) -> float | None:
@@ -97,9 +100,10 @@ def _grid(axis: StretchedAxis, scale: _Scale, frame: Frame, clock: str) -> list[
         x = frame.left + float(axis.place(time)) * frame.room
         parts.append(svg.line(x, frame.bottom, x, frame.bottom + 4, "axis"))
         parts.append(svg.text(x, frame.bottom + 17, moment(time), "tick", "middle"))
-    parts.append(
-        svg.text(frame.left + frame.room + 26, frame.bottom + 17, f"{clock}s" if clock != "t" else "t", "tick")
-    )
+    name = "t" if clock == "t" else f"training {clock}s{' (model updates)' if clock == 'step' else ''}"
+    if axis.bend < (axis.last - axis.first) / 10:
+        name += ", early ones drawn wider"
+    parts.append(svg.text(frame.left + frame.room / 2, frame.bottom + 36, name, "tick", "middle"))
     return parts
 
 
@@ -149,7 +153,7 @@ def _error(found: Findings, error: xr.DataArray, place: int) -> np.ndarray:
 def _labels(found: Findings, places: list[int], scale: _Scale, frame: Frame) -> list[str]:
     """Marks and names at the ends of lines, moved apart; a long name goes below its value."""
     row, kinds, end = found.headline, found.colours, frame.left + frame.room
-    values = [_value(row, row.values[place].value) for place in places]
+    values = [in_row(found, row, row.values[place].value) for place in places]
     room = frame.right - 12
     long = any(BOLD * len(f"{value} {found.names[p]}") > room for p, value in zip(places, values, strict=True))
     long = long and len(places) <= 5  # more would not fit one above the other
@@ -186,8 +190,14 @@ def _seeds(found: Findings, x: np.ndarray, scale: _Scale, place: int, kind: str)
     return [svg.path(x, scale.place(values[:, seed]), f"seed {kind}") for seed in range(min(values.shape[1], 12))]
 
 
-def _value(row: Row, value: float) -> str:
-    return percent(value, 0 if value >= 0.0995 else 1) if row.term.share else number(value)
+def in_row(found: Findings, row: Row, value: float) -> str:
+    """A value of a row; of the headline's row with the digits of the headline."""
+    if not row.term.share:
+        return number(value)
+    if row is not found.headline or not row.clear or found.many:
+        return percent(value)
+    told = amounts(row.term.curve, *(row.values[place].value for place in found.pair))[0]
+    return percent(value, len(told.split()[0].partition(".")[2]) or int(value < 0.0095))
 
 
 def _changes(found: Findings) -> np.ndarray:

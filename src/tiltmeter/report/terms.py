@@ -25,9 +25,9 @@ class Term:
 
 
 _TERMS = (
-    Term("tpr", "True positive rate", "positive cases that were found", "higher"),
-    Term("fpr", "False positive rate", "negative cases decided positive by mistake", "lower"),
-    Term("positive_rate", "Selection rate", "decided positive", "higher"),
+    Term("tpr", "True positive rate", "positive cases found", "higher"),
+    Term("fpr", "False positive rate", "negative cases called positive", "lower"),
+    Term("positive_rate", "Selection rate", "called positive", "higher"),
     Term("error", "Error rate", "decided wrongly", "lower"),
     Term("squared_error", "Squared error", "mean of (score - label) squared", "lower", share=False),
     Term("loss", "Loss", "what training makes small", "lower", share=False),

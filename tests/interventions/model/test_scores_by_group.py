@@ -84,12 +84,37 @@ class TestThreshold:
         fitted = I.GroupThreshold(equal).deliver(first_input(), data)
         scores = fitted(data.tensors()[0], np.asarray(data.groups)[data.codes].tolist()).detach().numpy()
         counted = {"tpr": data.y == 1, "fpr": data.y == 0}.get(equal, np.ones(len(data), bool))
-        whole = (data.x[counted, 0] > 0).mean()
-        for group in data.groups:
-            chosen = own(data, group) & counted
-            assert abs((scores[chosen] > 0).mean() - whole) <= 1.0 / chosen.sum()
-        before = [(data.x[own(data, group) & counted, 0] > 0).mean() for group in data.groups]
+        members = [own(data, group) & counted for group in data.groups]
+        fewest = min(chosen.sum() for chosen in members)
+        before = [(data.x[chosen, 0] > 0).mean() for chosen in members]
+        after = [(scores[chosen] > 0).mean() for chosen in members]
         assert np.ptp(before) > 0.1
+        assert np.ptp(after) <= 1.0 / fewest
+        assert min(before) - 1.0 / fewest <= min(after) <= max(after) <= max(before) + 1.0 / fewest
+
+    @pytest.mark.parametrize("equal", ["positive_rate", "tpr", "fpr"])
+    def test_no_rate_between_those_of_the_groups_has_fewer_errors(self, equal):
+        """Every pair of thresholds halfway between two counted scores, tried one by one."""
+        data = points(300)
+        fitted = I.GroupThreshold(equal).deliver(first_input(), data)
+        score, counted = data.x[:, 0], {"tpr": data.y == 1, "fpr": data.y == 0}.get(equal, np.ones(len(data), bool))
+
+        def levels(code):
+            ranked = np.sort(score[(data.codes == code) & counted]).astype(float)
+            return np.concatenate([[-99.0, 0.0], (ranked[1:] + ranked[:-1]) / 2, [99.0]])
+
+        def of_group(code, levels):
+            mine = data.codes == code
+            decided = score[mine] > np.asarray(levels)[:, None]
+            return decided[:, counted[mine]].mean(1), (decided != (data.y[mine] == 1)).sum(1)
+
+        (one, wrong), (two, also) = (of_group(code, levels(code)) for code in range(2))
+        low, high = sorted(of_group(code, [0.0])[0][0] for code in range(2))
+        near = 0.5 / min((counted & (data.codes == code)).sum() for code in range(2))
+        inside = (np.abs(one[:, None] - two) <= near) & ((one >= low) & (one <= high))[:, None]
+        inside &= (two >= low) & (two <= high)
+        reached = sum(int(of_group(code, [shift])[1][0]) for code, shift in enumerate(fitted.shift.tolist()))
+        assert reached <= (wrong[:, None] + also)[inside].min()
 
     def test_no_threshold_has_fewer_errors(self):
         data = points(300)

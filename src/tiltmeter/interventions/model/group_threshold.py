@@ -1,8 +1,8 @@
-"""GroupThreshold: a threshold for every group, chosen on held-out points so that a rate is equal."""
+"""GroupThreshold: a threshold for every group, chosen on held-out points so that a rate is equal at the least error."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,9 +28,10 @@ class GroupThreshold(ModelIntervention):
     >>> dict(zip(fitted.groups, fitted.shift.round(decimals=1).tolist()))
     {'early': 0.8, 'late': -0.6}
 
-    Thresholds lie between two held-out scores, so rates are equal up to one point of a group. `deliver` returns a
-    module that takes points and their groups; `train` leaves the model as it is and shows the curves of that module,
-    whose losses are those of the shifted scores.
+    The rate that all get lies between the lowest and the highest that the groups have at one threshold; of those it is
+    the one with the fewest wrong decisions. Thresholds lie between two held-out scores, so rates are equal up to one
+    point of a group. `deliver` returns a module that takes points and their groups; `train` leaves the model as it is
+    and shows the curves of that module, whose losses are those of the shifted scores.
 
     Groups that contain the label, as pairs of label and attribute do, need it: the label of a new point is not known.
 
@@ -75,18 +76,31 @@ class GroupThreshold(ModelIntervention):
             raise ValueError(f"GroupThreshold decides between two labels by one score. Found {scores.shape[1]} scores.")
         positive = data.y == data.y.max()
         counted = {"tpr": positive, "fpr": ~positive}.get(self.equal, np.ones(len(data), dtype=bool))
-        rate = float((scores[counted] > 0).mean())
-        shift = []
-        for code in range(len(groups.names)):
-            own = (groups.codes == code) & counted
-            of_least_error = self.equal == "error"
-            shift.append(_least_error(scores[own], positive[own]) if of_least_error else _at_rate(scores[own], rate))
+        members = [groups.codes == code for code in range(len(groups.names))]
+        if self.equal == "error":
+            shift = [_least_error(scores[own], positive[own]) for own in members]
+        else:
+            shift = _one_rate([(scores[own], positive[own], counted[own]) for own in members])
         return GroupScores(model, tuple(groups.places), [1.0] * len(groups.places), groups.by_group(shift))
 
 
-def _at_rate(scores: np.ndarray, rate: float) -> float:
-    """The threshold above which this share of the scores lies, up to one of them."""
-    return _between(np.sort(scores)[::-1], round(rate * len(scores)))
+def _one_rate(groups: Sequence[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> list[float]:
+    """Thresholds of groups (scores, positive, counted) at one rate of the counted, with the least error."""
+    ranked = [np.sort(scores[counted])[::-1] for scores, _, counted in groups]
+    now = [float((own > 0).mean()) for own in ranked]
+    rates = np.unique(np.concatenate([now, *(np.arange(len(own) + 1) / len(own) for own in ranked)]))
+    rates = rates[(rates >= min(now)) & (rates <= max(now))]
+    thresholds = [[_between(own, round(rate * len(own))) for rate in rates] for own in ranked]
+    errors, reached = np.zeros(len(rates)), []
+    for (scores, positive, _), own, chosen in zip(groups, ranked, thresholds, strict=True):
+        yes, no = np.sort(scores[positive]), np.sort(scores[~positive])
+        errors += np.searchsorted(yes, chosen, "right") + len(no) - np.searchsorted(no, chosen, "right")
+        reached.append(1.0 - np.searchsorted(own[::-1], chosen, "right") / len(own))
+    gaps = np.ptp(reached, axis=0)
+    one_point = 1.0 / min(map(len, ranked))
+    errors[gaps > max(one_point, gaps.min()) + 1e-12] = np.inf  # equal scores may keep groups apart
+    best = int(errors.argmin())
+    return [chosen[best] for chosen in thresholds]
 
 
 def _least_error(scores: np.ndarray, positive: np.ndarray) -> float:
