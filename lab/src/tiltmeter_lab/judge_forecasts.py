@@ -1,8 +1,8 @@
 """Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [PART ...]`.
 
-The parts are tasks, again, fresh, long, tight, advice, chance, chance again and report; if none is named, tasks,
-advice, chance and report. With `keep` all rows are written to docs/lab/judged-forecasts.json, which `report` reads as
-well as a folder.
+The parts are tasks, again, fresh, long, tight, advice, advice again, chance, chance again and report; if none is named,
+tasks, advice, chance and report. With `keep` all rows are written to docs/lab/judged-forecasts.json, which `report`
+reads as well as a folder.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
 file each, so that the work can be interrupted.
@@ -40,8 +40,8 @@ from tiltmeter_lab.judged_forecasts import CURVES, FAMILIES, KEPT, kept_in, repo
 
 #: Part of every seed, and the numbers of the tasks and of the draws of random groups.
 STREAM, NUMBERS, ADVISED, DRAWS = 97, range(5000, 5045), range(5000, 5012), range(200)
-#: Fresh draws of random groups, after advice told what helps all groups alike from what helps the worst.
-DRAWS_AGAIN = range(200, 400)
+#: Fresh tasks and draws of random groups, after advice told what helps all groups alike from what helps the worst.
+ADVISED_AGAIN, DRAWS_AGAIN = range(5600, 5612), range(200, 400)
 #: Fresh tasks by the same rule, for what was changed after the first ones had been seen.
 AGAIN = range(5100, 5127)
 #: Fresh tasks again, after the spread was calibrated and narrow copies were timed anew; short ones, and six long ones.
@@ -477,6 +477,7 @@ def main(given: Sequence[str]) -> None:
         "long": (LONG_AGAIN, judge_task),
         "tight": (TIGHT, judge_task),
         "advice": (ADVISED, judge_advice),
+        "advice again": (ADVISED_AGAIN, judge_advice),
         "chance": (DRAWS, judge_chance),
         "chance again": (DRAWS_AGAIN, judge_chance),
     }

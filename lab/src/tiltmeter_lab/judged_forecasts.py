@@ -111,12 +111,12 @@ def report(folder: Path) -> Iterator[str]:
         if kept.get(part):
             yield f"{part}:"
             yield from _report_tasks(kept[part])
-    advised = kept.get("advice")
-    if advised:
-        worse = sum(row["against plain"] > 2 * row["error of plain"] for row in advised)
-        regret = float(np.median([row["regret"] for row in advised]))
-        yield f"advice on {len(advised)} tasks: median regret {regret:.4f}, clearly worse than plain {worse}"
-        yield f"advice: cost over training all arms {[round(row['cost'] / row['arms'], 2) for row in advised]}"
+    for part in ("advice", "advice again"):
+        if advised := kept.get(part):
+            worse = sum(row["against plain"] > 2 * row["error of plain"] for row in advised)
+            regret = float(np.median([row["regret"] for row in advised]))
+            yield f"{part}, {len(advised)} tasks: median regret {regret:.4f}, clearly worse than plain {worse}"
+            yield f"{part}: cost over training all arms {[round(row['cost'] / row['arms'], 2) for row in advised]}"
     for part in ("chance", "chance again"):
         if drawn := kept.get(part):
             names = [name for name in ("leader", "intervention", "for all alike", "cause") if name in drawn[0]]
