@@ -46,7 +46,7 @@ def test_a_sentence_first_then_what_is_promised(run, in_a_folder):
     assert code == 0
     assert "will have the lower true positive rate" in out.splitlines()[0]
     assert "exact on the same machine; reliable up to step 200." in out
-    assert "Rehearsal(copies=1" in err
+    assert "One rehearsal with the run's own batches: about" in err
     assert "<svg" in (in_a_folder / "ahead.svg").read_text()
 
 

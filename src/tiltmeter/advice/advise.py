@@ -106,7 +106,7 @@ def advise(
     chosen: Any = _method(task, recipes, budget, workers_of(executor), progress) if method is None else method
     if chosen.narrow:
         runs = _by_twins(task, recipes, chosen, unranked, progress)
-        text = f"{chosen.count} narrow cop{'ies' if chosen.count > 1 else 'y'} with {chosen.share:.3g} of the width"
+        text = chosen.words()
     else:
         limit = None if method is not None else chosen.copies
         runs = _by_rehearsals(task, recipes, limit, unranked, Means(progress, executor))

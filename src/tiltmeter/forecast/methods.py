@@ -2,7 +2,8 @@
 
 `refusal(task)` is a sentence that says why a method cannot forecast a task, or None. `cost(task)` are the seconds that
 it would take, timed. `promise(task)` is what it will promise if all goes well. `forecast(task, means)` does it. A
-method stands in the Origin of its forecast; given again as `method=`, it repeats the forecast to the bit.
+method stands in the Origin of its forecast; given again as `method=`, it repeats the forecast to the bit. `words(task)`
+says it in plain words.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ __all__ = ["Kernel", "Linear", "Pilot", "Rehearsal", "Twin", "chosen", "method_f
 
 class Method(Protocol):
     """What every method of forecasting has."""
+
+    def words(self, task: ForecastTask) -> str: ...
 
     def refusal(self, task: ForecastTask) -> str | None: ...
 
@@ -62,6 +65,12 @@ class Rehearsal:
         _check_integers(self, copies=1, seed=0)
         if self.vary not in ("order", "weights"):
             raise ValueError(f'`vary` should be "order" or "weights". Found vary = {self.vary!r}.')
+
+    def words(self, task: ForecastTask) -> str:
+        if task.order_known and self.vary == "order":
+            return "One rehearsal with the run's own batches"
+        number = "One rehearsal" if self.copies == 1 else f"{self.copies} rehearsals"
+        return f"{number} with other {'batch orders' if self.vary == 'order' else 'initial weights and batch orders'}"
 
     def refusal(self, task: ForecastTask) -> str | None:
         if self.vary == "weights" and task.make is None:
@@ -118,6 +127,9 @@ class Linear:
     def __post_init__(self) -> None:
         _check_integers(self, copies=1, seed=0)
 
+    def words(self, task: ForecastTask) -> str:  # noqa: ARG002
+        return "A linear head, followed exactly"
+
     def refusal(self, task: ForecastTask) -> str | None:
         from tiltmeter.forecast.linear_head import head_refusal
 
@@ -168,6 +180,10 @@ class Twin:
         if isinstance(self.share, bool) or not isinstance(self.share, (int, float)) or not 0 < self.share <= 1:
             raise ValueError(f"`share` should be a share above 0, up to 1. Found share = {self.share!r}.")
         _check_integers(self, count=1, seed=0)
+
+    def words(self, task: ForecastTask | None = None) -> str:  # noqa: ARG002
+        number = "One narrow copy" if self.count == 1 else f"{self.count} narrow copies"
+        return f"{number} with {self.share:.3g} of the width"
 
     def refusal(self, task: ForecastTask) -> str | None:
         from tiltmeter.forecast.twin.forecasts_by_twins import twin_refusal
@@ -230,6 +246,9 @@ class Pilot:
     def __post_init__(self) -> None:
         _check_integers(self, steps=1, seed=0)
 
+    def words(self, task: ForecastTask) -> str:
+        return f"The first {self.steps:,} of {task.steps:,} steps"
+
     def refusal(self, task: ForecastTask) -> str | None:
         return _training_refusal(task)
 
@@ -264,6 +283,9 @@ class Kernel:
 
     sample: int = 2500
     seed: int = 0
+
+    def words(self, task: ForecastTask) -> str:  # noqa: ARG002
+        return "The linearised network"
 
     def refusal(self, task: ForecastTask) -> str | None:
         from tiltmeter.forecast.kernel.forecast_by_kernel import kernel_refusal

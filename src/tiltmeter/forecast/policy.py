@@ -30,13 +30,14 @@ DEEP, NARROW = 2, 256
 
 @dataclass(frozen=True)
 class Choice(NotebookText):
-    """What a forecast will do: its method, its price in seconds and in trainings, and what it will promise.
+    """What a forecast will do: its method (`words` says it plainly), its price and what it will promise.
 
     A training is the user's loop without evaluations. `weights` says whether the forecast is of these initial weights
     or of any.
     """
 
     method: Any
+    words: str
     seconds: float
     trainings: float
     promise: str
@@ -46,10 +47,16 @@ class Choice(NotebookText):
     def __str__(self) -> str:
         price = f"about {spell(self.seconds)}, {self.trainings:.2g} trainings"
         why = f" {self.why}" if self.why else ""
-        return f"{self.method!r}: {price}. It promises {self.promise}, from {self.weights}.{why}"
+        return f"{self.words}: {price}. It promises {self.promise}, from {self.weights}.{why}"
 
     def to_json(self) -> dict[str, Any]:
-        return {"seconds": self.seconds, "trainings": self.trainings, "promise": self.promise, "why": self.why}
+        return {
+            "method": self.words,
+            "seconds": self.seconds,
+            "trainings": self.trainings,
+            "promise": self.promise,
+            "why": self.why,
+        }
 
 
 def choose(task: ForecastTask, budget: float | None = None, workers: int = 1) -> Choice:
@@ -122,7 +129,7 @@ def choice_of(task: ForecastTask, method: Any, why: str = "", spent: float = 0.0
     weights = "any initial weights" if getattr(method, "vary", "order") == "weights" else "these initial weights"
     promise = method.promise(task)
     said = "nothing about the end" if promise is None else f"the gaps between groups {where(promise.since)}"
-    return Choice(method, seconds, seconds / max(loop, 1e-9), said, weights, why)
+    return Choice(method, method.words(task), seconds, seconds / max(loop, 1e-9), said, weights, why)
 
 
 def twin_for(task: ForecastTask) -> Twin | None:
