@@ -65,7 +65,7 @@ def test_ranks_of_narrow_copies_are_those_of_the_last_evaluation(advice):
 @pytest.fixture(scope="module")
 def rehearsed():
     arms = {"balanced": I.Balanced(), "nothing": I.CVaR(alpha=1.0), "DFR": I.DFR()}
-    recipe = replace(RECIPE, steps=120)
+    recipe = replace(RECIPE, steps=120, order=0)
     return tm.advise(
         network(),
         data(2000),
@@ -124,7 +124,7 @@ def test_what_helps_all_groups_alike_is_not_said_to_help_the_worst():
         "a weight": decided({"a": 0.25, "b": 0.2}, seed=1),
         "nothing": decided({"a": 0.4, "b": 0.2}, seed=1),
     }
-    changes = paired_changes(runs, "plain", "error")
+    changes = paired_changes(runs, "plain", "error", order_known=True)
     assert [changes[name].better for name in ("another loss", "a weight", "nothing")] == [True, True, False]
     assert [changes[name].alike for name in ("another loss", "a weight", "nothing")] == [True, False, False]
     card = advice_card(runs, "error")
@@ -136,6 +136,25 @@ def test_what_helps_all_groups_alike_is_not_said_to_help_the_worst():
     assert alike.to_json()["changes"]["another loss"][-1] is True
     both = replace(alike, changes=changes)
     assert both.headline == "With a weight the worst group is clearly better off than with plain training."
+
+
+def followed(shares, count=2000):
+    """A run in which so many decisions of each of two groups are wrong, one share for each evaluation."""
+    wrong = np.arange(count) // 2 < count / 2 * np.asarray(shares)[:, None]
+    y = np.tile(np.arange(count) // 2 % 2, len(shares))
+    table = {"y": y, "group": np.tile(["a", "b"], len(y) // 2), "step": np.repeat(np.arange(len(shares)), count)}
+    return tm.predictions.run(
+        table | {"said": np.where(wrong.ravel(), 1 - y, y)}, label="y", group="group", decision="said"
+    )
+
+
+def test_trainings_that_fluctuate_are_not_clear_in_another_order():
+    plain, jumps = [0.3] * 7, [0.3, 0.1, 0.3, 0.1, 0.3, 0.1, 0.15]
+    steady = [0.3, 0.28, 0.25, 0.23, 0.2, 0.18, 0.15]
+    for shares, better in ((jumps, False), (steady, True)):
+        runs = {"plain": followed(plain), "other": followed(shares)}
+        assert paired_changes(runs, "plain", "error", order_known=True)["other"].better
+        assert paired_changes(runs, "plain", "error", order_known=False)["other"].better is better
 
 
 def test_saved_and_loaded(rehearsed, advice, tmp_path):

@@ -40,8 +40,9 @@ from tiltmeter_lab.judged_forecasts import CURVES, FAMILIES, KEPT, kept_in, repo
 
 #: Part of every seed, and the numbers of the tasks and of the draws of random groups.
 STREAM, NUMBERS, ADVISED, DRAWS = 97, range(5000, 5045), range(5000, 5012), range(200)
-#: Fresh tasks and draws of random groups, after advice told what helps all groups alike from what helps the worst.
-ADVISED_AGAIN, DRAWS_AGAIN = range(5600, 5612), range(200, 400)
+#: Fresh draws of random groups, after advice told what helps all groups alike from what helps the worst, and fresh
+#: tasks, after it counted how much trainings fluctuate (number 5600 had shown that it must).
+DRAWS_AGAIN, ADVISED_AGAIN = range(200, 400), range(5620, 5632)
 #: Fresh tasks by the same rule, for what was changed after the first ones had been seen.
 AGAIN = range(5100, 5127)
 #: Fresh tasks again, after the spread was calibrated and narrow copies were timed anew; short ones, and six long ones.

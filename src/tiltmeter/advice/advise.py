@@ -63,7 +63,8 @@ def advise(
     Plain training comes first, then one rehearsal for each, all with the same batches, so that their differences are
     paired. They are ranked at the last evaluation, in the curve of the `question` or in `curve` (default: loss); a
     `criterion` of `tm.fairness.criteria` ranks otherwise, as `WorstGroupArea()` over the whole training. An
-    intervention is called better than plain only if its paired difference is clear over all that were tried.
+    intervention is called better than plain only if its paired difference is clear over all that were tried; without an
+    `order` of batches in the recipe, also over how much the trainings fluctuate at their end.
 
     `budget` are CPU seconds (default: a minute, or 0.6 of all trainings where that is more). Where it does not pay for
     them, narrow copies are trained instead, which only say what to try first; where these are too dear as well, as many
@@ -115,7 +116,7 @@ def advise(
         reasons = " ".join(unranked.values())
         raise ValueError(f"None of the interventions can be tried. {reasons}")
     tried = {name: arm for name, arm in arms.items() if name in runs}
-    changes = {} if chosen.narrow else paired_changes(runs, PLAIN, curve)
+    changes = {} if chosen.narrow else paired_changes(runs, PLAIN, curve, recipe.order is not None)
     return Advice(advice_card(runs, curve), runs, tried, unranked, text, not chosen.narrow, changes, criterion, curve)
 
 

@@ -3,6 +3,9 @@
 All trainings answer the same held-out points, so their differences are paired. The means of every group are drawn again
 from a normal distribution with their covariance over trainings, and a difference is clear if it exceeds the 95 %
 quantile of the largest of all standardised differences: one error rate for all interventions that were tried.
+
+Where the order of batches is not given, the delivered model is that of another order. Trainings that fluctuate from
+evaluation to evaluation will then end elsewhere, so their fluctuation at the end is part of the error.
 """
 
 from __future__ import annotations
@@ -18,6 +21,8 @@ from tiltmeter.record.trajectory import Trajectory
 
 #: How often means are drawn again, and how often a clear difference may be named among interventions that do nothing.
 DRAWS, LEVEL = 2000, 0.05
+#: Evaluations at the end that tell how much a training fluctuates.
+LAST = 6
 
 
 @dataclass(frozen=True)
@@ -52,10 +57,12 @@ def worst_at_end(run: Trajectory, curve: str) -> float:
     return float(np.nanmax(_signed(run, curve) * values.values))
 
 
-def paired_changes(runs: Mapping[str, Trajectory], baseline: str, curve: str) -> dict[str, PairedChange]:
+def paired_changes(
+    runs: Mapping[str, Trajectory], baseline: str, curve: str, order_known: bool
+) -> dict[str, PairedChange]:
     """The change of every run against the baseline, by the points that all of them answered; empty if none were kept.
 
-    Runs that diverged are left out.
+    Runs that diverged are left out. `order_known` says that the delivered model is the one judged here.
     """
     sound = {name: run for name, run in runs.items() if np.isfinite(worst_at_end(run, curve))}
     if baseline not in sound:
@@ -86,9 +93,17 @@ def paired_changes(runs: Mapping[str, Trajectory], baseline: str, curve: str) ->
             drawn.append(rng.multivariate_normal(means[-1], covariance, size=DRAWS, method="eigh"))
     worst, worst_again = np.max(means, axis=0), np.max(drawn, axis=0)
     all_points, all_again = np.average(means, axis=0, weights=sizes), np.average(drawn, axis=0, weights=sizes)
-    change, low, high = _limits(worst, worst_again, place)
-    _, _, of_all = _limits(all_points, all_again, place)
-    _, _, beyond_all = _limits(worst - all_points, worst_again - all_again, place)
+    series = [_signed(run, curve) * _by_group(run, curve) for run in sound.values()]
+    present = np.bincount(codes, minlength=groups) > 0
+    worsts = np.stack([one[-LAST:, present].max(1) for one in series])
+    averages = np.stack([one[-LAST:, present] @ np.asarray(sizes) / sum(sizes) for one in series])
+
+    def noise(values: np.ndarray) -> np.ndarray:
+        return np.zeros(len(names)) if order_known else _fluctuation(values - values[place], place)
+
+    change, low, high = _limits(worst, worst_again, place, noise(worsts))
+    _, _, of_all = _limits(all_points, all_again, place, noise(averages))
+    _, _, beyond_all = _limits(worst - all_points, worst_again - all_again, place, noise(worsts - averages))
     alike = (of_all < 0.0) & (beyond_all >= 0.0)
     return {
         name: PairedChange(float(change[number]), float(low[number]), float(high[number]), bool(alike[number]))
@@ -97,7 +112,25 @@ def paired_changes(runs: Mapping[str, Trajectory], baseline: str, curve: str) ->
     }
 
 
-def _limits(values: np.ndarray, again: np.ndarray, place: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _by_group(run: Trajectory, curve: str) -> np.ndarray:
+    """A curve as (evaluations, groups), averaged over seeds."""
+    values = run[curve].mean("seed") if "seed" in run[curve].dims else run[curve]
+    return np.asarray(values.transpose("time", "group").values, dtype=float)
+
+
+def _fluctuation(changes: np.ndarray, place: int) -> np.ndarray:
+    """How much each change (runs, evaluations) fluctuates around a line; no less than in half of the other runs."""
+    if changes.shape[1] < 3:
+        return np.zeros(len(changes))
+    bends = np.diff(changes, 2, axis=1)
+    # The variance of a second difference is six times that of its terms.
+    fluctuation: np.ndarray = np.sqrt((bends**2).mean(1) / 6.0)
+    return fluctuation.clip(min=float(np.median(np.delete(fluctuation, place))))
+
+
+def _limits(
+    values: np.ndarray, again: np.ndarray, place: int, noise: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The change of every value against the one at a place, and limits that hold for all of them together."""
     change, redrawn = values - values[place], again - again[:, [place]]
     spread = redrawn.std(0)
@@ -106,7 +139,7 @@ def _limits(values: np.ndarray, again: np.ndarray, place: int) -> tuple[np.ndarr
     if not others.any():
         return change, np.zeros_like(change), np.zeros_like(change)
     standard = np.abs(redrawn[:, others] - change[others]) / spread[others]
-    half = float(np.quantile(standard.max(1), 1.0 - LEVEL)) * spread
+    half = float(np.quantile(standard.max(1), 1.0 - LEVEL)) * np.hypot(spread, noise)
     return change, np.where(others, change - half, 0.0), np.where(others, change + half, 0.0)
 
 
