@@ -41,3 +41,16 @@ def test_interventions_on_photographs():
     for change, word in zip(others, ("Balancing", "GroupDRO", "MedianGradient,"), strict=True):
         assert change - plain == pytest.approx(claims[word].statistic, abs=0.0011)  # both were rounded
     assert claims["The"].statistic == 4 / 5  # "in four splits of five"
+
+
+def test_random_groups():
+    """Both rules, in every curve alone and in any of five, in per cent."""
+    claims = {claim.sentence: claim for name, claim in spoken(read_outcomes()) if name == "false-alarms"}
+    alone = claims["Random groups get a leader in one curve as rarely as stated"]
+    together = claims["Random groups get a leader in any of five curves together as rarely as stated"]
+    bands, other = ([float(cell.split()[0]) for cell in row[1:]] for row in rows("leaders.md", "a leader is named"))
+    kept = re.findall(r"(\w+) ([\d.]+) ± [\d.]+ %, ([\d.]+) ± ", alone.where)
+    assert [name for name, *_ in kept] == ["loss", "error", "positive_rate", "tpr", "fpr"]
+    assert bands == [*(float(share) for _, share, _ in kept), pytest.approx(100 * together.statistic, abs=0.06)]
+    last = float(re.search(r"by look: ([\d.]+)", together.where)[1])
+    assert other == pytest.approx([*(float(share) for *_, share in kept), last], abs=0.5)
