@@ -1,6 +1,7 @@
 """The reference has a page for every public function and class: parameters, an example that runs, what to see also."""
 
 import doctest
+import importlib
 import importlib.util
 import inspect
 import re
@@ -115,3 +116,20 @@ def test_every_public_function_and_class_has_a_page_under_its_public_name():
     assert {f"# {address}" for address, value in api.public_names().items() if api.documented(value)} <= titles
     assert len({name.lower() for name in pages}) == len(pages)
     assert "(api/tm.forecast.md)" in api.all_names()
+
+
+def test_the_docs_import_public_names_only():
+    """What a reader copies from a page is a name that stays. The mathematics of forecasts shows a solver as it is."""
+    api = extension()
+    public = {(id(value), address.rpartition(".")[2]) for address, value in api.public_names().items()}
+    docs = EXTENSION.parents[1]
+    pages = [path for path in docs.rglob("*.md") if not {"_build", "api"} & set(path.relative_to(docs).parts)]
+    deep = re.compile(r"^\s*from (tiltmeter(?:\.\w+){2,}) import (.+)$", re.MULTILINE)
+    private = {
+        f"{module}.{name}"
+        for page in (*pages, docs.parent / "README.md")
+        for module, names in deep.findall(page.read_text(encoding="utf-8"))
+        for name in re.split(r",\s*", names)
+        if (id(getattr(importlib.import_module(module), name)), name) not in public
+    }
+    assert private == {"tiltmeter.forecast.kernel.solvers.square.lanczos"}

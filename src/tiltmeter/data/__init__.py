@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from tiltmeter.data.public.german import german as german
     from tiltmeter.data.public.grouping import by_attributes as by_attributes
     from tiltmeter.data.public.grouping import by_classes as by_classes
+    from tiltmeter.data.public.grouping import contrasted as contrasted
     from tiltmeter.data.public.grouping import imbalanced as imbalanced
     from tiltmeter.data.public.grouping import mixed as mixed
     from tiltmeter.data.public.grouping import random_task as random_task

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tiltmeter.measures.group_metric import Sometimes as Sometimes
     from tiltmeter.measures.matched import at_matched_error as at_matched_error
     from tiltmeter.measures.measure import snapshot_of as snapshot_of
+    from tiltmeter.measures.measure import two_labels as two_labels
     from tiltmeter.measures.named.aggregator_bias import AggregatorBias as AggregatorBias
     from tiltmeter.measures.named.availability import Availability as Availability
     from tiltmeter.measures.named.balancedness import Balancedness as Balancedness
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tiltmeter.measures.named.cue_adoption import CueAdoption as CueAdoption
     from tiltmeter.measures.named.early_alignment import EarlyAlignment as EarlyAlignment
     from tiltmeter.measures.named.effective_rank import EffectiveRank as EffectiveRank
+    from tiltmeter.measures.named.effective_rank import Features as Features
     from tiltmeter.measures.named.effective_rank import Gram as Gram
     from tiltmeter.measures.named.effective_rank import LinearMap as LinearMap
     from tiltmeter.measures.named.embedding_association import EmbeddingAssociation as EmbeddingAssociation
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     from tiltmeter.measures.named.network_complexity import NetworkComplexity as NetworkComplexity
     from tiltmeter.measures.named.noise_sensitivity import NoiseSensitivity as NoiseSensitivity
     from tiltmeter.measures.named.opposing_signals import OpposingSignals as OpposingSignals
+    from tiltmeter.measures.named.projection_dependence import FirstLayer as FirstLayer
+    from tiltmeter.measures.named.projection_dependence import Learned as Learned
     from tiltmeter.measures.named.projection_dependence import ProjectionDependence as ProjectionDependence
     from tiltmeter.measures.named.randomised import Randomised as Randomised
     from tiltmeter.measures.named.sharpness import Sharpness as Sharpness
@@ -66,6 +70,7 @@ if TYPE_CHECKING:
     from tiltmeter.measures.shared.alignment_pull import Extremes as Extremes
     from tiltmeter.measures.shared.alignment_pull import Pull as Pull
     from tiltmeter.measures.shared.neurons import merged as merged
+    from tiltmeter.measures.shared.neurons import merged_distance as merged_distance
     from tiltmeter.measures.shared.neurons import neurons_of as neurons_of
     from tiltmeter.measures.snapshot import Measure as Measure
     from tiltmeter.measures.snapshot import Snapshot as Snapshot

@@ -51,7 +51,15 @@ def few_digits(seed: int = 0) -> GroupedData:
 
 
 def two_labels(seed: int = 0) -> tuple[nn.Module, GroupedData]:
-    """The same digits with two labels (5 and above are positive), and a model with one output."""
+    """A model with one output, and digits with two labels (5 and above are positive): an example for measures.
+
+    >>> model, data = two_labels()
+    >>> data.labels.tolist()
+    [0, 1]
+
+    Args:
+        seed: Seed of the choice of digits.
+    """
     found = few_digits(seed)
     members = [found.groups[code] for code in found.codes]
     return mlp(64, (16,), 1), GroupedData(found.x, (found.y >= 5).astype(int), members)

@@ -81,6 +81,10 @@ def contrasted(x: np.ndarray, factor: float) -> np.ndarray:
 
     >>> contrasted(np.array([1.0, 3.0]), 2.0).tolist()
     [0.0, 4.0]
+
+    Args:
+        x: Numbers, as the pixels of pictures.
+        factor: How many times farther from the mean they become.
     """
     if not 0 < factor < np.inf:
         raise ValueError(f"`factor` should be positive and finite. Found factor = {factor}.")

@@ -34,7 +34,16 @@ class Embedding(Protocol):
 @dataclass(frozen=True)
 class Features:
     """The outputs of the module called `layer` on the held-out points, one row per point (default: the input of the
-    last Linear layer that is called). `centred`: minus their mean; `cosine`: rows of length 1.
+    last Linear layer that is called).
+
+    >>> import tiltmeter as tm
+    >>> tm.measures.EffectiveRank(tm.measures.Features(centred=True))
+    EffectiveRank(of=Features(layer=None, centred=True, cosine=False))
+
+    Args:
+        layer: Name of the module; None: the input of the last Linear layer.
+        centred: Whether their mean is subtracted.
+        cosine: Whether rows are scaled to length 1.
     """
 
     layer: str | None = None

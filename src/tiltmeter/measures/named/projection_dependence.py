@@ -28,7 +28,12 @@ class Search(Protocol):
 
 @dataclass(frozen=True)
 class FirstLayer:
-    """The directions to which the first weight matrix of the model responds most: its top right singular vectors."""
+    """The directions to which the first weight matrix of the model responds most: its top right singular vectors.
+
+    >>> import tiltmeter as tm
+    >>> tm.measures.ProjectionDependence(search=tm.measures.FirstLayer()).search
+    FirstLayer()
+    """
 
     def __call__(self, seen: SeenModel, places: np.ndarray, rank: int) -> Tensor:  # noqa: ARG002
         weight = first_matrix(seen).detach().double().cpu()
@@ -48,6 +53,16 @@ class Learned:
     The loss compares with the model's own decision on the first point, so that the search explains the model and not
     the data. Adam optimises a matrix whose QR factor is the basis. This is a local search, so the true rank may be
     lower.
+
+    >>> import tiltmeter as tm
+    >>> tm.measures.ProjectionDependence(ranks=(1,), search=tm.measures.Learned(steps=40)).search.steps
+    40
+
+    Args:
+        steps: Steps of the search.
+        lr: Learning rate of the search.
+        batch: Pairs of points at each step.
+        seed: Seed of the first directions and of the pairs.
     """
 
     steps: int = 100

@@ -138,6 +138,16 @@ def merged(module: nn.Module, degrees: float, most: int | None = None, cumulativ
 def merged_distance(module: nn.Module, small: nn.Module, x: torch.Tensor) -> float:
     """Root mean square of the difference of outputs, relative to the large network's outputs; 0 if both are always
     zero.
+
+    >>> import torch, tiltmeter as tm
+    >>> network = tm.modules.two_layer(3, 20)
+    >>> tm.measures.merged_distance(network, network, torch.eye(3))
+    0.0
+
+    Args:
+        module: The large network.
+        small: The network that is compared with it, as `merged` gives it.
+        x: Points on which both answer.
     """
     with torch.no_grad():
         one, other = (net(x.to(next(net.parameters()))).reshape(-1).double() for net in (module, small))
