@@ -158,8 +158,8 @@ def _of_forecast(trajectory: Trajectory, names: Sequence[str], pair: Pair | None
         if one.sign[-1] == 0:
             silent.setdefault(one.pair, []).append(one.curve)
     notes = tuple(
-        f"At the end the forecast names no leader of {group_name(a)} and {group_name(b)} in "
-        f"{', '.join(map(term, curves))}"
+        f"At the end no difference between {group_name(a)} and {group_name(b)} is clear in "
+        f"{' or '.join(map(term, curves))}"
         for (a, b), curves in silent.items()
     )
     count = max((len(one.times) for one in differences), default=0)
