@@ -69,7 +69,7 @@ def main(package: Path) -> None:
     modules = modules_of(package)
     asked = importers(modules)
     rooms: dict[str, list[int]] = defaultdict(lambda: [0, 0])
-    lines = imports = long = wide = 0
+    lines = imports = long = long_code = wide = wide_loops = 0
     scraps = []
     for name, path in modules.items():
         text = path.read_text(encoding="utf-8")
@@ -83,16 +83,21 @@ def main(package: Path) -> None:
             if isinstance(node, (ast.Import, ast.ImportFrom)):
                 imports += (node.end_lineno or node.lineno) - node.lineno + 1
             elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                long += (node.end_lineno or node.lineno) - node.lineno + 1 > LONG
+                length = (node.end_lineno or node.lineno) - node.lineno + 1
+                described = len((ast.get_docstring(node, clean=False) or "").splitlines())
+                long, long_code = long + (length > LONG), long_code + (length - described > LONG)
                 arguments = node.args
-                wide += len(arguments.posonlyargs + arguments.args + arguments.kwonlyargs) > MANY
+                many = len(arguments.posonlyargs + arguments.args + arguments.kwonlyargs) > MANY
+                wide, wide_loops = wide + many, wide_loops + (many and path.name.startswith("compiled"))
         if count < SCRAP and path.name != "__init__.py" and len(asked[name]) == 1:
             scraps.append(f"{name} <- {next(iter(asked[name]))}")
     for room, (files, code) in sorted(rooms.items(), key=lambda pair: -pair[1][1]):
         print(f"{room:<18} {files:>4} files {code:>7,} lines of code")
     total = sum(code for _, code in rooms.values())
     print(f"{'total':<18} {len(modules):>4} files {total:>7,} lines of code, {lines:,} lines in all")
-    print(f"imports {imports / lines:.1%} of lines; functions over {LONG} lines {long}, over {MANY} parameters {wide}")
+    print(f"imports {imports / lines:.1%} of lines")
+    print(f"functions over {LONG} lines {long}, without their docstrings {long_code}")
+    print(f"functions over {MANY} parameters {wide}, of which loops for numba {wide_loops}")
     print(f"files under {SCRAP} lines that one other file imports: {len(scraps)}")
     for scrap in scraps if "--scraps" in sys.argv else []:
         print(f"  {scrap}")
