@@ -68,8 +68,7 @@ def kicker(found: Findings) -> list[str]:
     if found.many:
         words.append(f"{len(found.groups)} groups")
     label = positive_label(found.run)
-    asked = found.question is not None and found.question.decision is not None  # then the page uses its words
-    if label is not None and "tpr" in found.rows and not asked:
+    if label is not None and "tpr" in found.rows:
         words.append(f"positive: {label.name}")
     exact = "exact values, " if found.scope == "exact" else ""
     told = found.several and found.headline.clear and not exact  # below: "of 2,000 training steps"
