@@ -15,7 +15,7 @@ from tiltmeter.advice.paired_changes import PairedChange, worst_at_end
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.kinds import ModelIntervention
 from tiltmeter.interventions.stored import intervention_from_json
-from tiltmeter.leaders.headline import RATES, amounts, size_of, term
+from tiltmeter.leaders.headline import RATES, amounts, capital, size_of, term
 from tiltmeter.leaders.points import kept_points
 from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
@@ -124,7 +124,9 @@ class Advice(NotebookText):
             return f"Try first: {', '.join(self.best)}. Narrow copies do not say whether it is better than plain."
         if not self.better:
             return "No intervention clearly serves the worst group better than plain training."
-        return f"{self.better[0][0].upper()}{self.better[0][1:]} clearly serves the worst group better than plain."
+        best = self.better[0]
+        serve = "serve" if best.partition(" by ")[0].endswith("s") else "serves"
+        return f"{capital(best)} clearly {serve} the worst group better than plain."
 
     @property
     def _judged(self) -> str:
