@@ -349,6 +349,7 @@ def test_thresholds_by_group_are_fitted_to_training_points_and_judged_on_others(
     assert gaps["thresholds by group"] < 0.4 * gaps["plain"]
     text = str(advice)
     assert re.search(r"1\. thresholds by group\*", text)
+    assert text.startswith("Thresholds by group clearly serve the worst group better than plain.")
     assert text.endswith("* needs the group at every decision")
     assert re.search(rf"plain .* {100 * gaps['plain']:.0f} ", text)
 

@@ -79,3 +79,25 @@ def test_a_running_run_is_judged_by_its_plan_and_a_finished_one_by_its_bands(tmp
     assert "planned" not in over
     width = lambda one: one["bands"][0]["upper"][0] - one["bands"][0]["lower"][0]  # noqa: E731
     assert width(told) > width(over)
+
+
+def test_the_table_of_runs_says_who_leads_in_the_measure_of_the_headline(tmp_path):
+    """The losses are alike, and group b is found half as often."""
+    rng, curves = np.random.default_rng(0), {}
+    positive = np.tile([True, False], 400)
+    coords = {"time": [0, 10], "group": ("point", np.repeat(["a", "b"], 400)), "positive": ("point", positive)}
+    decided = (rng.random(800) < np.repeat([0.9, 0.45], 400)) & positive
+    points = {"loss": np.ones(800), "decided_positive": decided}
+    kept = {
+        name: xr.DataArray(np.stack([one, one]), dims=("time", "point"), coords=coords) for name, one in points.items()
+    }
+    of_group = {"time": [0, 10], "group": ["a", "b"]}
+    shares = [decided[:400][positive[:400]].mean(), decided[400:][positive[400:]].mean()]
+    for name, values in (("loss", [1.0, 1.0]), ("tpr", shares)):
+        curves[name] = xr.DataArray([values, values], dims=("time", "group"), coords=of_group)
+        curves[f"{name}_se"] = 0.01 + 0 * curves[name]
+    run = tm.Trajectory(curves, "step", tm.record.Origin("training"), points=kept)
+    tm.save(run, tmp_path / "one")
+    assert tm.leaders(run).headline.leader == "a"
+    assert run_summaries(str(tmp_path), ["one"])["one"]["leader"] == "a"
+    assert run_summaries(str(tmp_path), ["one"], "loss")["one"]["leader"] == "not clear"

@@ -6,6 +6,7 @@ import json as machine
 from pathlib import Path
 
 from rich import box
+from rich.console import Console
 from rich.table import Column, Table
 
 from tiltmeter.cli.run_input import read_trajectories
@@ -44,11 +45,12 @@ def compare(*runs: Path, curve: str | None = None, level: Level = 0.05, json: Js
     heads = [
         Column(head, overflow="fold", min_width=min(width, 24)) for head, width in zip(HEADER, longest, strict=True)
     ]
-    heads[-1].max_width = 8  # "0.0292 ± 0.0395" on two lines
     grid = Table(*heads, title=f"By {term(curve or 'loss')}", title_justify="left", box=box.SIMPLE_HEAD)
     grid.pad_edge, grid.collapse_padding = False, True
     for cells in rows:
         grid.add_row(*cells)
+    if Console(width=1000).measure(grid).maximum > Console().width:
+        heads[-1].max_width = 8  # "0.0292 ± 0.0395" on two lines
     print_table(grid)
 
 

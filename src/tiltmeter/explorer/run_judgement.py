@@ -161,8 +161,8 @@ def _told(run: Trajectory, curve: str, running: bool) -> dict[str, Any]:
         changes = live_told(pairs, run, planned)["crossings"]
         last = max(([one["low"], one["high"]] for one in changes), default=None)
     else:
-        run, curve = _followed(run, curve)
-        judged = leaders(run, curve)
+        followed, drawn = _followed(run, curve)
+        judged = leaders(followed, drawn) if curve else leaders(followed)  # unasked, in the measure of the headline
         leader = judged.last
         last = [judged.changes[-1].low, judged.changes[-1].high] if judged.changes else None
     return {"leader": group_name(leader) if leader != NOBODY else "not clear", "crossing": last}

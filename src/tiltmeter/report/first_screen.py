@@ -68,8 +68,7 @@ def kicker(found: Findings) -> list[str]:
     if found.many:
         words.append(f"{len(found.groups)} groups")
     label = positive_label(found.run)
-    asked = found.question is not None and found.question.decision is not None  # then the page uses its words
-    if label is not None and "tpr" in found.rows and not asked:
+    if label is not None and "tpr" in found.rows:
         words.append(f"positive: {label.name}")
     exact = "exact values, " if found.scope == "exact" else ""
     told = found.several and found.headline.clear and not exact  # below: "of 2,000 training steps"
@@ -147,14 +146,19 @@ def _how_much(found: Findings) -> tuple[str, str]:
     names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
     unit = "percentage points apart" if row.term.share else "gap"
     whose = unit if found.two or _in_headline(found, pair) else f"between {names}"
-    size = points(gap.value) if row.term.share else number(gap.value)
-    if row.term.share and found.two:
-        first, second = (round(100 * row.values[place].value) for place in found.pair)
-        if abs(first - second) != round(100 * gap.value):  # 62 % and 73 % are 10.4 points apart, not 10
-            size = f"{100 * gap.value:.1f} points"
     span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
     sure = "" if found.scope == "exact" else f"; likely {span}"
-    return size, f"{whose}{sure}"
+    return _size_of(found, row, gap.value), f"{whose}{sure}"
+
+
+def _size_of(found: Findings, row: Row, gap: float) -> str:
+    """The size of a gap; one digit more where that of the headline disagrees with the rounded shares."""
+    if not row.term.share:
+        return number(gap)
+    first, second = (round(100 * row.values[place].value) for place in found.pair)
+    # 62 % and 73 % are 10.4 points apart, not 10
+    fine = row is found.headline and found.two and abs(first - second) != round(100 * abs(gap))
+    return f"{100 * gap:.1f} points" if fine else points(gap)
 
 
 def _in_headline(found: Findings, pair: tuple[Hashable, Hashable]) -> bool:
@@ -214,7 +218,8 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     if not offers:
         return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
     helps = "1 change helps" if len(offers) == 1 else f"{len(offers)} of {tried} changes help"
-    return helps, f"leaves about {points(abs(offers[0].left.value))}; price below"
+    best = "leaves" if len(offers) == 1 else "the best leaves"
+    return helps, f"{best} about {points(abs(offers[0].left.value))}; price below"
 
 
 def reason(found: Findings) -> str:
@@ -322,7 +327,7 @@ def _verdict(found: Findings, row: Row) -> str:
         return '<b class="tag none">not judged</b>'
     if found.focus is None and row.clear:
         (first, second), gap = row.clear[0]
-        size = told(gap.value)
+        size = _size_of(found, row, gap.value)
         names = " and ".join(short(group_name(group), 120, PLAIN) for group in (first, second))
         named = found.two or (row is found.headline and _in_headline(found, (first, second)))
         return _tag("clear", size if named else f"{size}, {names}")
@@ -351,7 +356,8 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
         uses = "Does not need the group." if one.uses_group == "no" else f"Needs the group {one.uses_group}."
         uses = "" if one.uses_group == "not known" else uses
         between_groups = f" between {' and '.join(found.names[place] for place in found.pair)}:" if found.many else ""
-        effect = f"Gap{between_groups or ':'} about {points(left).split()[0]} instead of {points(now)}."
+        before = _size_of(found, found.headline, now)
+        effect = f"Gap{between_groups or ':'} about {points(left).split()[0]} instead of {before}."
         inside.append(
             f'<div class="card"><b>{escape(capital(one.name))}</b>{_bar(width)}'
             f"<p>{escape(f'{effect} Price: {one.brief} {uses}')}</p></div>"

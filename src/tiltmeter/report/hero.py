@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import xarray as xr
 
-from tiltmeter.leaders.headline import amounts
 from tiltmeter.report import svg
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.frame import BOLD, Frame, short
@@ -14,7 +15,7 @@ from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.wording import moment, number, when
 from tiltmeter.shown_text import percent
 
-WIDE, NARROW = Frame(570.0, 46.0, 156.0, height=280.0), Frame(360.0, 44.0, 116.0, height=220.0)
+WIDE, NARROW = Frame(570.0, 46.0, 156.0, height=280.0), Frame(360.0, 44.0, 138.0, height=220.0)
 
 
 def hero(found: Findings) -> str:
@@ -103,7 +104,7 @@ def _grid(axis: StretchedAxis, scale: _Scale, frame: Frame, clock: str) -> list[
     name = "t" if clock == "t" else f"training {clock}s{' (model updates)' if clock == 'step' else ''}"
     if axis.bend < (axis.last - axis.first) / 10:
         name += ", early ones drawn wider"
-    parts.append(svg.text(frame.left + frame.room / 2, frame.bottom + 36, name, "tick", "middle"))
+    parts.append(svg.text(frame.width / 2 - 20, frame.bottom + 36, name, "tick", "middle"))
     return parts
 
 
@@ -194,10 +195,8 @@ def in_row(found: Findings, row: Row, value: float) -> str:
     """A value of a row; of the headline's row with the digits of the headline."""
     if not row.term.share:
         return number(value)
-    if row is not found.headline or not row.clear or found.many:
-        return percent(value)
-    told = amounts(row.term.curve, *(row.values[place].value for place in found.pair))[0]
-    return percent(value, len(told.split()[0].partition(".")[2]) or int(value < 0.0095))
+    told = re.search(r"\d+\.?(\d*) %", found.judged.headline.brief) if row is found.headline and row.clear else None
+    return percent(value) if told is None else percent(value, len(told[1]) or int(value < 0.0095))
 
 
 def _changes(found: Findings) -> np.ndarray:

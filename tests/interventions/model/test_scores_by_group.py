@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import minimize_scalar
+from sklearn.base import BaseEstimator
 from torch import nn
 
 import tiltmeter as tm
@@ -77,6 +78,19 @@ def trained(train, held_out, held, *laws):
     return tm.train(model, train, held_out, recipe, watch=tm.Watch(when=tm.record.at([0, 20])), **more)
 
 
+class FirstInput(BaseEstimator):
+    """The first input as a score, for Fairlearn."""
+
+    def __init__(self):
+        self.fitted_ = True
+
+    def fit(self, x, y):
+        raise NotImplementedError  # it is fitted already
+
+    def predict(self, x):
+        return np.asarray(x)[:, 0].astype(float)
+
+
 class TestThreshold:
     @pytest.mark.parametrize("equal", ["positive_rate", "tpr", "fpr"])
     def test_rates_are_equal_on_the_points_it_was_fitted_to(self, equal):
@@ -115,6 +129,25 @@ class TestThreshold:
         inside &= (two >= low) & (two <= high)
         reached = sum(int(of_group(code, [shift])[1][0]) for code, shift in enumerate(fitted.shift.tolist()))
         assert reached <= (wrong[:, None] + also)[inside].min()
+
+    @pytest.mark.parametrize("equal", ["positive_rate", "tpr", "fpr"])
+    def test_errors_are_as_few_as_those_of_a_threshold_optimizer(self, equal):
+        """By a second route: Fairlearn's, which may also draw lots, at every rate."""
+        post = pytest.importorskip("fairlearn.postprocessing")
+        data = points(2000)
+        names = np.asarray(data.groups)[data.codes]
+        parity = {"tpr": "true_positive_rate_parity", "fpr": "false_positive_rate_parity"}
+        optimizer = post.ThresholdOptimizer(
+            estimator=FirstInput(),
+            constraints=parity.get(equal, "demographic_parity"),
+            prefit=True,
+            predict_method="predict",
+        )
+        optimizer.fit(data.x, data.y, sensitive_features=names)
+        theirs = [optimizer.predict(data.x, sensitive_features=names, random_state=seed) for seed in range(20)]
+        fitted = I.GroupThreshold(equal).deliver(first_input(), data)
+        ours = fitted(data.tensors()[0], names.tolist()).detach().numpy() > 0
+        assert (ours != data.y).mean() <= (np.array(theirs) != data.y).mean() + 0.005
 
     def test_no_threshold_has_fewer_errors(self):
         data = points(300)

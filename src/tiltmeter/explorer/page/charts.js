@@ -103,8 +103,11 @@ export function drawStored(place, spec) {
   return embed(place, { ...spec, background: "white" });
 }
 
+// 1, 3, 10, 30, ...: Vega leaves out those outside the scale.
+const LOG_TICKS = Array.from({ length: 22 }, (_, i) => Number(`${i % 2 === 0 ? 1 : 3}e${Math.floor(i / 2) - 3}`));
+
 export function timeAxis(title, log = true) {
-  return { field: "time", type: "quantitative", title, scale: log ? { type: "log", nice: false } : { zero: false, nice: false }, axis: { grid: false, ...(log ? { tickCount: 6 } : {}), format: "~g" } };
+  return { field: "time", type: "quantitative", title, scale: log ? { type: "log", nice: false } : { zero: false, nice: false }, axis: { grid: false, ...(log ? { values: LOG_TICKS, format: ",~r" } : { format: "~g" }) } };
 }
 
 export function seriesEncoding(names, colours, field = "series", legend = { symbolType: "stroke", symbolOpacity: 1 }) {

@@ -26,7 +26,7 @@ class GroupThreshold(ModelIntervention):
     ...     _ = model.weight.fill_(1.0), model.bias.zero_()
     >>> fitted = GroupThreshold("tpr").deliver(model, tm.GroupedData(x, y, np.where(late, "late", "early")))
     >>> dict(zip(fitted.groups, fitted.shift.round(decimals=1).tolist()))
-    {'early': 0.8, 'late': -0.6}
+    {'early': 0.1, 'late': -1.3}
 
     The rate that all get lies between the lowest and the highest that the groups have at one threshold; of those it is
     the one with the fewest wrong decisions. Thresholds lie between two held-out scores, so rates are equal up to one
