@@ -104,12 +104,14 @@ class Advice(NotebookText):
         lines = [self.headline, f"{self.method}, judged by {self._judged}."]
         rows = [self._cells(row) for row in self.ranked]
         known = {"name": "", "worst": "worst", "change": "change (limits)", "gap": "gap", "error": "error"}
-        heads = {key: head for key, head in (known | {"cost": "cost"}).items() if any(row.get(key) for row in rows)}
+        heads = {key: head for key, head in known.items() if any(row.get(key) for row in rows)}
         widths = {key: max(len(head), *(len(row.get(key, "")) for row in rows)) for key, head in heads.items()}
-        lines.append("     " + "  ".join(f"{head:<{widths[key]}}" for key, head in heads.items()) + "  who pays")
+        lines.append("    " + "  ".join(f"{head:<{widths[key]}}" for key, head in heads.items()) + "  who pays")
         for place, row in enumerate(rows, 1):
             cells = "  ".join(f"{row.get(key, ''):<{width}}" for key, width in widths.items())
-            lines.append(f"{place:>3}. {cells}  {row['pays']}".rstrip())
+            lines.append(f"{place:>2}. {cells}  {row['pays']}".rstrip())
+            if self.rehearsed and row["name"] == PLAIN and place < len(rows):
+                lines.append("Not clearly better than plain:")
         if any("*" in row["name"] for row in rows):
             lines.append("* needs the group at every decision")
         lines += [f"Not tried: {name}. {reason}" for name, reason in self.unranked.items()]
@@ -146,24 +148,23 @@ class Advice(NotebookText):
         paid = ", ".join(group_name(one.group) for one in row.paid)
         cells = {"name": row.name + star, "worst": worst, "pays": paid or ("" if row.name == PLAIN else "nobody")}
         cells["pays"] += "; it levels down" if row.levels_down else ""
-        if np.isfinite(row.cost):
-            cells["cost"] = f"{row.cost:.3g}"
+        if np.isfinite(row.cost) and row.cost > 1:
+            cells["pays"] += f"; takes {row.cost:.3g} trainings"
         if (error := _error_of_all(run)) is not None and self.curve != self.card.curve:
             cells["gap"] = size_of(self.curve, float(np.ptp(run[self.curve].isel(time=-1).values))).split()[0]
             cells["error"] = amounts("error", error)[0]
         if (change := self.changes.get(row.name)) is not None and row.name != PLAIN:
             cells["change"] = self._change(change, run)
+            cells["pays"] += "; clearly worse" if change.low > 0 else ""
         return cells
 
     def _change(self, change: PairedChange, run: Trajectory) -> str:
-        """As the curve itself changes: in points of a rate, with what is not clear said."""
+        """As the curve itself changes, in points of a rate."""
         share = "point" in size_of(self.curve, 1.0)
         sign = (-1.0 if better_of(self.curve, run[self.curve]) == "higher" else 1.0) * (100.0 if share else 1.0)
         low, high = sorted((sign * change.low, sign * change.high))
         digits = 1 if share else 3
-        numbers = (f"{one + 0.0:+.{digits}f}" for one in (sign * change.value, low, high))
-        text = "{} ({} to {})".format(*numbers)
-        return text if change.better else f"{text} worse" if change.low > 0 else f"{text} unclear"
+        return f"{sign * change.value + 0.0:+.{digits}f} ({low + 0.0:.{digits}f} to {high + 0.0:.{digits}f})"
 
     def judged_by(self, trained: Mapping[str, Trajectory]) -> JudgedAdvice:
         """Compare with the same interventions as trained, including the plain training."""

@@ -13,7 +13,8 @@ from tiltmeter.shown_text import visible
 FEW = 20
 USUAL_LABELS = ("label", "target", "y", "class", "outcome", "income", "wage")
 #: Labels that are usually the yes; else the last in sorted order is guessed.
-USUAL_YES = ("1", "true", "yes", "y", "positive", "approved", "accepted", "granted", "admitted", "hired", "good")
+PLAIN_YES = ("1", "true", "yes", "y", "positive")
+USUAL_YES = (*PLAIN_YES, "approved", "accepted", "granted", "admitted", "hired", "good")
 #: Labels that a person would rather not get.
 BURDENS = ("default", "fraud", "denied", "reject", "fail", "recid", "reoffend", "arrest", "churn", "bad", "risk")
 USUAL_GROUPS = ("group", "sex", "gender", "race", "ethnicity", "age_group")
@@ -48,6 +49,8 @@ def table_task(
     >>> found = table_task(frame)
     >>> found.label, found.positive, found.group, found.kind
     ('hired', 'yes', 'sex', 'benefit')
+    >>> table_task(frame.rename(columns={"hired": "reoffended"})).kind
+    'burden'
     """
     few = {str(name): int(frame[name].nunique()) for name in frame.columns}
     chosen = _column(few, label, "label", USUAL_LABELS, last=True, apart=group)
@@ -58,7 +61,8 @@ def table_task(
     said = {"label": label, "positive label": positive, "group": group, "question": kind}
     needed = said if yes is not None else ("label", "group")
     guessed = tuple(what for what in needed if said[what] is None)
-    burden = any(word in str(yes).lower() for word in BURDENS)
+    meaning = f"{yes} {chosen}" if str(yes).lower() in PLAIN_YES else str(yes)
+    burden = any(word in meaning.lower() for word in BURDENS)
     kind = None if yes is None else kind or ("burden" if burden else "benefit")
     choices = {name: _values(frame[name]) for name, count in few.items() if 2 <= count <= FEW}
     return TableTask(chosen, yes, groups, kind, guessed, choices)

@@ -26,7 +26,7 @@ def menu(steps: int, curve: str = "loss") -> dict[str, Intervention]:
     A question about decisions adds what acts on them: weights by group and label, and thresholds by group.
 
     >>> list(menu(steps=1000, curve="tpr"))[:2]
-    ['weights by group and label', 'thresholds by group']
+    ['group-label weights', 'thresholds by group']
 
     An intervention that does badly here may do well with other settings: pass your own to `advise`.
 
@@ -39,7 +39,7 @@ def menu(steps: int, curve: str = "loss") -> dict[str, Intervention]:
         {}
         if rate is None
         else {
-            "weights by group and label": Reweighed(),
+            "group-label weights": Reweighed(),
             "thresholds by group": GroupThreshold(rate),  # type: ignore[arg-type]
         }
     )
