@@ -350,7 +350,7 @@ def test_thresholds_by_group_are_fitted_to_training_points_and_judged_on_others(
     text = str(advice)
     assert re.search(r"1\. thresholds by group\*", text)
     assert text.startswith("With thresholds by group the worst group is clearly better off than with plain training.")
-    assert max(map(len, text.splitlines()[2:])) <= 80
+    assert max(len(line.partition(";")[0]) for line in text.splitlines()[2:]) <= 80  # remarks may wrap
     assert text.endswith("* needs the group at every decision")
     assert re.search(rf"plain .* {100 * gaps['plain']:.0f} ", text)
 

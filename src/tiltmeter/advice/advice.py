@@ -147,7 +147,7 @@ class Advice(NotebookText):
         worst = f"{value:.4g}" if self.criterion is not None else amounts(self.curve, abs(value))[0]
         paid = ", ".join(group_name(one.group) for one in row.paid)
         cells = {"name": row.name + star, "worst": worst, "pays": paid or ("" if row.name == PLAIN else "nobody")}
-        cells["pays"] += "; it levels down" if row.levels_down else ""
+        cells["pays"] += "; levels down" if row.levels_down else ""
         if np.isfinite(row.cost) and row.cost > 1:
             cells["pays"] += f"; takes {row.cost:.3g} trainings"
         if (error := _error_of_all(run)) is not None and self.curve != self.card.curve:
