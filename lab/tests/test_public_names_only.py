@@ -21,8 +21,8 @@ ALLOWED = {
     "tiltmeter.leaders.points.PointCurve": "measured by false-alarms",
     "tiltmeter.leaders.seed_bands.two_way": "measured by forecast-bands",
     # Runs of an experiment are kept by the protocol of a study's cells: locked, written aside, taken over.
-    "tiltmeter.study.held.held": "the lock of a cell",
-    "tiltmeter.study.held.keep_result": "writes a cell whole or not at all",
+    "tiltmeter.study.compute.held": "the lock of a cell",
+    "tiltmeter.study.compute.keep_result": "writes a cell whole or not at all",
     "tiltmeter.study.folder.Places": "the folder of a study",
     "tiltmeter.study.folder.CELL": "the file that describes a cell",
     "tiltmeter.study.folder.WORK": "the folder of cells in work",

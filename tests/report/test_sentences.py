@@ -149,7 +149,7 @@ class TestFacts:
         )
         assert small == f"percentage points apart; likely {low} to {high}"
         assert first_screen._since(census) == ("at step 500", "clear at the end of the training only")
-        assert first_screen._how_sure(census) == ("hardly chance", "at most 1 false alarm in 20 reports")
+        assert first_screen._how_sure(census) == ("hardly chance", "such a report errs at most 1 time in 20")
         assert first_screen.licence(census) == "One training; another may differ."
         assert first_screen._tried((), []) == ("no change tried", "the command “tiltmeter advise” tries changes")
 

@@ -38,6 +38,8 @@ class TableReading(NotebookText):
     missing: Mapping[str, int] = field(default_factory=dict)
     #: Values filled in, column by column.
     imputed: Mapping[str, int] = field(default_factory=dict)
+    #: The column of the labels.
+    label: str = ""
     #: Label words in the order of their codes 0, 1, 2, ...; empty where the labels were numbers.
     labels: tuple[str, ...] = ()
     #: The label that was declared positive; None: the sorted order decided.
@@ -95,6 +97,7 @@ class TableReading(NotebookText):
             "found": pairs(self.found),
             "missing": dict(self.missing),
             "imputed": dict(self.imputed),
+            "label": self.label,
             "labels": list(self.labels),
             "positive": self.positive,
             "words": {name: len(values) for name, values in self.words.items()},
@@ -182,6 +185,7 @@ def from_frame(
     reading = replace(
         reading,
         imputed=imputed,
+        label=str(label),
         labels=words,
         positive=None if positive is None else words[1],
         words=encoded,

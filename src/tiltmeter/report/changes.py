@@ -129,7 +129,7 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float, limits: boo
     if change.value > 0:
         return f"wrong decisions rise by {points(size.value)}{overall}{span}{f',{pays}' if pays else ''}."
     falls = f"wrong decisions fall by {points(size.value)}{overall}{span}"
-    return f"{falls} but rise{pays}." if pays else f"{'' if limits else 'none; '}{falls}."
+    return f"{falls} but rise{pays}." if pays else f"{'' if limits else 'none, and '}{falls}."
 
 
 def change_table(found: Findings, others: tuple[Findings, ...]) -> str:

@@ -26,6 +26,12 @@ from tiltmeter.shown_text import percent
 WIDTH, LEFT, RIGHT = 230.0, 6.0, 224.0
 #: The scale of rates ends at the first of these that holds every limit.
 ENDS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
+#: Who must know which group a person belongs to, by where a change uses the group.
+GROUP_NEEDED = {
+    "at every decision": "Each decision needs to know the person's group.",
+    "in training": "The training needs to know the groups, decisions do not.",
+    "on held-out points": "Only the held-out cases need known groups.",
+}
 
 
 def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
@@ -69,7 +75,7 @@ def kicker(found: Findings) -> list[str]:
         words.append(f"{len(found.groups)} groups")
     label = positive_label(found.run)
     if label is not None and "tpr" in found.rows:
-        words.append(f"positive: {label.name}")
+        words.append(f"positive: {label.with_column}")
     exact = "exact values, " if found.scope == "exact" else ""
     told = found.several and found.headline.clear and not exact  # below: "of 2,000 training steps"
     if not told and (found.several or found.last):
@@ -93,19 +99,22 @@ def in_words(found: Findings) -> str:
         values = amounts(row.term.curve, *(row.values[place].value for place in found.pair))
         shares = [f"{value} of {found.names[place]}" for value, place in zip(values, found.pair, strict=True)]
         asked = "" if found.question is None else found.question.sentence(row.term.curve, *shares)
-        parts.append(asked or plain_sentence(row.term.curve, *shares))
+        label = positive_label(found.run)
+        parts.append(asked or plain_sentence(row.term.curve, shares[0], shares[1], label.with_column if label else ""))
     parts.append(_beside_error(found))
     return " ".join(part for part in parts if part)
 
 
-def plain_sentence(curve: str, first: str, second: str) -> str:
+def plain_sentence(curve: str, first: str, second: str, positive: str = "") -> str:
     """Two shares of a curve in plain words.
 
     >>> plain_sentence("tpr", "52 % of women", "85 % of men")
     'Of the positive cases, the model finds 52 % of women and 85 % of men.'
+    >>> plain_sentence("tpr", "52 % of women", "85 % of men", "repaid = yes")
+    'Of the cases with repaid = yes, the model finds 52 % of women and 85 % of men.'
     """
     begin = {
-        "tpr": "Of the positive cases, the model finds",
+        "tpr": f"Of the {f'cases with {positive}' if positive else 'positive cases'}, the model finds",
         "fpr": "Of the negative cases, the model calls positive",
         "positive_rate": "The model calls positive",
         "error": "The model is wrong about",
@@ -195,7 +204,7 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
     if not found.headline.clear:
         return "may be chance", "no gap is too large for that"
-    return "hardly chance", f"at most 1 false alarm in {round(1 / found.judged.level)} reports"
+    return "hardly chance", f"such a report errs at most 1 time in {round(1 / found.judged.level)}"
 
 
 def _same_sign(found: Findings) -> str:
@@ -219,7 +228,7 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
         return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
     helps = "1 change helps" if len(offers) == 1 else f"{len(offers)} of {tried} changes help"
     best = "leaves" if len(offers) == 1 else "the best leaves"
-    return helps, f"{best} about {points(abs(offers[0].left.value))}; price below"
+    return helps, f"{best} a gap of about {points(abs(offers[0].left.value))}"
 
 
 def reason(found: Findings) -> str:
@@ -352,24 +361,16 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
     inside = []
     for one in offers[:3]:
         left = abs(one.left.value)
-        width = min(left / now, 1.0) if now > 0 else 0.0
-        uses = "Does not need the group." if one.uses_group == "no" else f"Needs the group {one.uses_group}."
-        uses = "" if one.uses_group == "not known" else uses
+        uses = GROUP_NEEDED.get(one.uses_group, "")
         between_groups = f" between {' and '.join(found.names[place] for place in found.pair)}:" if found.many else ""
         before = _size_of(found, found.headline, now)
         effect = f"Gap{between_groups or ':'} about {points(left).split()[0]} instead of {before}."
         inside.append(
-            f'<div class="card"><b>{escape(capital(one.name))}</b>{_bar(width)}'
+            f'<div class="card"><b>{escape(capital(one.name))}</b>'
             f"<p>{escape(f'{effect} Price: {one.brief} {uses}')}</p></div>"
         )
     listing = "".join(inside)
     return f'<section aria-label="Changes"><h2>What would change it</h2><div class="cards">{listing}</div></section>'
-
-
-def _bar(share: float) -> str:
-    """The part of the difference that is left."""
-    parts = [svg.box(0, 0, WIDTH, 8, "st none"), svg.box(0, 0, WIDTH * share, 8, "bar tot")]
-    return svg.picture(WIDTH, 8, parts, "the part of the difference that is left", percent(share, 0), "")
 
 
 def _gap_now(found: Findings) -> float:

@@ -17,6 +17,7 @@ class PositiveLabel(NamedTuple):
 
     name: str
     declared: bool
+    column: str = ""
 
     @property
     def sentence(self) -> str:
@@ -26,6 +27,15 @@ class PositiveLabel(NamedTuple):
         'The positive label is approved.'
         """
         return self.meaning if self.declared else f"{self.meaning} {self.guess}"
+
+    @property
+    def with_column(self) -> str:
+        """The label with the column that holds it, where that is known.
+
+        >>> PositiveLabel("yes", True, "repaid").with_column
+        'repaid = yes'
+        """
+        return f"{self.column} = {self.name}" if self.column else self.name
 
     @property
     def meaning(self) -> str:
@@ -49,6 +59,9 @@ def positive_label(run: Trajectory) -> PositiveLabel | None:
     words = read.get("labels") if isinstance(read, Mapping) else None
     if not isinstance(read, Mapping) or not isinstance(words, list) or len(words) != 2:
         return None
-    name = group_name(str(words[1]))
-    cut = name if len(name) <= LONGEST else f"{name[:LONGEST]}\N{HORIZONTAL ELLIPSIS}"
-    return PositiveLabel(cut, read.get("positive") is not None)
+    return PositiveLabel(_cut(words[1]), read.get("positive") is not None, _cut(read.get("label") or ""))
+
+
+def _cut(text: Any) -> str:
+    name = group_name(str(text)) if text else ""
+    return name if len(name) <= LONGEST else f"{name[:LONGEST]}\N{HORIZONTAL ELLIPSIS}"

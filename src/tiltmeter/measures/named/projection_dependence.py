@@ -50,13 +50,13 @@ class Learned:
     """Directions found by gradient descent: if a point keeps them and takes the rest from another point, its decision
     stays.
 
-    The loss compares with the model's own decision on the first point, so that the search explains the model and not
-    the data. Adam optimises a matrix whose QR factor is the basis. This is a local search, so the true rank may be
-    lower.
-
     >>> import tiltmeter as tm
     >>> tm.measures.ProjectionDependence(ranks=(1,), search=tm.measures.Learned(steps=40)).search.steps
     40
+
+    The loss compares with the model's own decision on the first point, so that the search explains the model and not
+    the data. Adam optimises a matrix whose QR factor is the basis. This is a local search, so the true rank may be
+    lower.
 
     Args:
         steps: Steps of the search.
