@@ -6,11 +6,10 @@ import json as machine
 from pathlib import Path
 
 from rich import box
-from rich.console import Console
 from rich.table import Column, Table
 
 from tiltmeter.cli.run_input import read_trajectories
-from tiltmeter.cli.terminal import Json, Level, print_table
+from tiltmeter.cli.terminal import Json, Level, plain_console, print_table
 from tiltmeter.leaders.headline import between_at, term
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.leaders.scorecard.score import Score
@@ -49,7 +48,7 @@ def compare(*runs: Path, curve: str | None = None, level: Level = 0.05, json: Js
     grid.pad_edge, grid.collapse_padding = False, True
     for cells in rows:
         grid.add_row(*cells)
-    if Console(width=1000).measure(grid).maximum > Console().width:
+    if plain_console(1000).measure(grid).maximum > plain_console().width:
         heads[-1].max_width = 8  # "0.0292 ± 0.0395" on two lines
     print_table(grid)
 

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 import xarray as xr
 from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
-from tiltmeter.cli.terminal import AskedCurve, Json, Level, Save, Switch, print_result, print_table
+from tiltmeter.cli.terminal import AskedCurve, Json, Level, Save, Switch, plain_console, print_result, print_table
 from tiltmeter.leaders.classes import ClassLeaders, class_leaders
 from tiltmeter.leaders.difference import ALL
 from tiltmeter.leaders.exact import linear_theory_of, revived, theory_of
@@ -199,10 +198,10 @@ class Summary:
 
     def _group_table(self) -> Table:
         """One row for each group: its rates and loss at the last evaluation, and the headline's curve as a line."""
-        room, unbounded = Console().width, Console(width=1000)
+        unbounded = plain_console(1000)
         for width in (16, 8):
             table = self._group_table_with(width)
-            if unbounded.measure(table).minimum <= room:
+            if unbounded.measure(table).minimum <= plain_console().width:
                 return table
         return self._group_table_with(0)
 

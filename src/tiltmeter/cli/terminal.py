@@ -10,11 +10,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import Parameter
 
 from tiltmeter.shown_text import visible
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 #: What a shell reports of a program that ended since its reader had gone (128 + SIGPIPE).
 CODE = 141
@@ -145,11 +148,16 @@ def safe_output() -> Iterator[None]:
         yield
 
 
-def print_table(table: Any) -> None:
-    """Print a table whose cells are plain text: brackets are not markup, and colons are not emoji."""
+def plain_console(width: int | None = None) -> Console:
+    """A console for tables whose cells are plain text: brackets are not markup, and colons are not emoji."""
     from rich.console import Console
 
-    Console(highlight=False, markup=False, emoji=False).print(table)
+    return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def print_table(table: Any) -> None:
+    """Print a table whose cells are plain text."""
+    plain_console().print(table)
 
 
 def _cut(text: str, code: str, kept: tuple[str, ...]) -> list[str]:
