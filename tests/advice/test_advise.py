@@ -131,7 +131,8 @@ def test_what_helps_all_groups_alike_is_not_said_to_help_the_worst():
     only = {name: (I.CVaR(0.5),) for name in changes}
     alike = Advice(card, runs, only, {}, "by hand", True, {"another loss": changes["another loss"]}, None, "error")
     assert alike.headline == (
-        "With another loss all groups are clearly better off than with plain training, the worst not more so."
+        "With another loss the worst group is clearly better off than with plain training, but so are all groups "
+        "together."
     )
     assert alike.to_json()["changes"]["another loss"][-1] is True
     both = replace(alike, changes=changes)

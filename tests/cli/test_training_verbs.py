@@ -191,7 +191,7 @@ class TestTables:
         assert run("report", "one", "--kind", "benefit", "--json")[0] == 0
         page = (tmp_path / "tiltmeter-report.html").read_text()
         assert ("Nobody declared &gt;50K to be the positive label" in page) == (not declared)
-        assert f"<span>positive: wage = {yes.replace('<', '&lt;').replace('>', '&gt;')}</span>" in page
+        assert f"<span>positive case: wage = {yes.replace('<', '&lt;').replace('>', '&gt;')}</span>" in page
 
     def test_every_format_trains_alike(self, run, tmp_path):
         table = people(300)

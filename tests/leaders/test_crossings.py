@@ -145,10 +145,7 @@ class TestMeasured:
         found = tm.leaders(measured(gap(0.1, 0.1, -0.1, -0.1)), "loss")
         assert [phase.leader for phase in found.phases] == ["b", "a"]
         assert [phase.driver for phase in found.phases] == [None, None]
-        assert found.headline.line == (
-            "Group a has the lower loss from between steps 2 and 3 to the end. Before, group b led: the lead changed "
-            "between steps 2 and 3."
-        )
+        assert found.headline.line == ("Group a has the lower loss from step 3 to the end. Before, group b led.")
 
 
 class TestGrids:

@@ -33,7 +33,7 @@ def test_a_clear_change_is_a_crossing_and_nothing_is_undecided():
 def test_a_change_of_sign_in_the_noise_is_undecided_and_no_crossing():
     found = tm.leaders(run([5, 4, 1, -1, 0.5, 5, 6], error=1.0), "loss")
     assert len(found.changes) == 0
-    assert found.headline.claim.startswith("Group b has the lower loss from between steps 5 and 6 to the end.")
+    assert found.headline.claim.startswith("Group b has the lower loss from step 6 to the end.")
     assert "Bonferroni" in str(found)
     assert [(doubt.low, doubt.high, doubt.pair) for doubt in found.undecided] == [(2.0, 6.0, ("a", "b"))]
     assert str(found.undecided[0]) == "not clear between 2 and 6 whether a or b leads"

@@ -122,7 +122,7 @@ class TestHeadline:
     def test_the_positive_label_is_named_and_whether_anybody_declared_it(self, made):
         run = made.decided(APART, ["a", "b"])
         guessed = findings(made.read_as(run, ["approved", "denied"], None), "", BENEFIT)
-        assert "positive: denied" in first_screen.kicker(guessed)
+        assert "positive case: denied" in first_screen.kicker(guessed)
         assert "Nobody declared denied to be the positive label" in first_screen.licence(guessed)
         declared = findings(made.read_as(run, ["denied", "approved"], "approved"), "", BENEFIT)
         assert "Nobody" not in first_screen.licence(declared)
@@ -149,7 +149,7 @@ class TestFacts:
         )
         assert small == f"percentage points apart; likely {low} to {high}"
         assert first_screen._since(census) == ("at step 500", "clear at the end of the training only")
-        assert first_screen._how_sure(census) == ("hardly chance", "such a report errs at most 1 time in 20")
+        assert first_screen._how_sure(census) == ("hardly chance", "chance alone does this in at most 1 of 20 reports")
         assert first_screen.licence(census) == "One training; another may differ."
         assert first_screen._tried((), []) == ("no change tried", "the command “tiltmeter advise” tries changes")
 

@@ -125,11 +125,10 @@ class Advice(NotebookText):
                 return "Nothing to try first: no narrow copy does better with an intervention than without."
             return f"Try first: {', '.join(self.best)}. Narrow copies do not say whether it is better than plain."
         if not self.better:
-            return "With no intervention is the worst group clearly better off than with plain training."
+            return "No intervention makes the worst group clearly better off than plain training does."
         first = self.better[0]
-        if self.changes[first].alike:
-            return f"With {first} all groups are clearly better off than with plain training, the worst not more so."
-        return f"With {first} the worst group is clearly better off than with plain training."
+        alike = ", but so are all groups together" if self.changes[first].alike else ""
+        return f"With {first} the worst group is clearly better off than with plain training{alike}."
 
     @property
     def _judged(self) -> str:

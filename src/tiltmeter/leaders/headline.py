@@ -253,10 +253,16 @@ def _since(one: Difference, clock: str) -> str:
     last = one.stretches[-1]
     if len(one.stretches) == 1:
         return "throughout" if len(one.times) > 1 else f"at {at(clock, float(one.times[0]))}"
-    before = float(one.times[int(np.searchsorted(one.times, last.first)) - 1])
+    before = _evaluation_before(one, last.first)
     if last.evaluations == 1:
         return f"at {at(clock, last.last)}, the last evaluation"
+    if _next(clock, before, last.first):
+        return f"from {at(clock, last.first)} to the end"
     return f"from {between(clock, before, last.first)} to the end"
+
+
+def _evaluation_before(one: Difference, time: float) -> float:
+    return float(one.times[int(np.searchsorted(one.times, time)) - 1])
 
 
 def _before(one: Difference, clock: str) -> str:
@@ -264,10 +270,12 @@ def _before(one: Difference, clock: str) -> str:
     earlier = [stretch for stretch in one.stretches[:-1] if stretch.leader != NOBODY]
     if earlier and earlier[-1].leader != one.stretches[-1].leader:
         change = one.changes[-1]
+        since = (_evaluation_before(one, one.stretches[-1].first), one.stretches[-1].first)
         turned = between_at(clock, change.low, change.high)
+        turned = "" if (change.low, change.high) == since else turned  # said by "from ... to the end"
         if one.curve in RATES:  # "led" would read as the opposite of "has the higher error"
-            return f"Before, it was the other way round: that changed {turned}."
-        return f"Before, {subject(change.before)[0]} led: the lead changed {turned}."
+            return f"Before, it was the other way round{turned and f': that changed {turned}'}."
+        return f"Before, {subject(change.before)[0]} led{turned and f': the lead changed {turned}'}."
     if not any(stretch.leader == NOBODY and stretch.bound > 0 for stretch in one.stretches[:-1]):
         return ""
     if len(earlier) == 1:
@@ -458,8 +466,17 @@ def between(clock: str, low: float, high: float) -> str:
 
 
 def between_at(clock: str, low: float, high: float) -> str:
-    """The same, or the time alone where both ends are the same."""
-    return f"at {at(clock, low)}" if low == high else between(clock, low, high)
+    """The same, or a time alone where nothing lies between the ends.
+
+    >>> between_at("step", 7.0, 8.0), between_at("step", 80.0, 100.0)
+    ('at step 8', 'between steps 80 and 100')
+    """
+    return f"at {at(clock, high)}" if low == high or _next(clock, low, high) else between(clock, low, high)
+
+
+def _next(clock: str, low: float, high: float) -> bool:
+    """Whether one time is the step after the other."""
+    return clock == "step" and high - low == 1.0
 
 
 def _count(time: float) -> str:

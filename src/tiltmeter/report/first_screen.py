@@ -75,7 +75,7 @@ def kicker(found: Findings) -> list[str]:
         words.append(f"{len(found.groups)} groups")
     label = positive_label(found.run)
     if label is not None and "tpr" in found.rows:
-        words.append(f"positive: {label.with_column}")
+        words.append(f"positive case: {label.with_column}")
     exact = "exact values, " if found.scope == "exact" else ""
     told = found.several and found.headline.clear and not exact  # below: "of 2,000 training steps"
     if not told and (found.several or found.last):
@@ -204,7 +204,7 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
     if not found.headline.clear:
         return "may be chance", "no gap is too large for that"
-    return "hardly chance", f"such a report errs at most 1 time in {round(1 / found.judged.level)}"
+    return "hardly chance", f"chance alone does this in at most 1 of {round(1 / found.judged.level)} reports"
 
 
 def _same_sign(found: Findings) -> str:
@@ -261,9 +261,9 @@ def dots(found: Findings) -> str:
         f'<td class="dots">{_dots(found, row, shown, end)}</td><td>{_verdict(found, row)}</td></tr>'
         for row in rows
     )
-    bars = "Bars, bands" if found.several and f"{found.headline.term.curve}_se" in found.run else "Bars"
-    scale = "" if found.scope == "exact" or not rows[0].term.share else f"{bars}: likely range."
-    scale += "" if found.scope == "exact" else " Clear: too large for chance."
+    bands = " and shaded bands" if found.several and f"{found.headline.term.curve}_se" in found.run else ""
+    scale = "" if found.scope == "exact" or not rows[0].term.share else f"Lines through the marks{bands}: likely range."
+    scale += "" if found.scope == "exact" else " Clear: too large to be chance."
     legend = "".join(
         f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))}'
         f"{' cases' if place == shown[0] and found.evaluation is not None else ''} "
