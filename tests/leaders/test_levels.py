@@ -125,7 +125,7 @@ def people(where, points=6000, seed=0):
 def test_one_attribute_that_carries_the_difference_is_said():
     headline = tm.leaders(people(lambda table: table.sex == "F")).headline
     assert "all together" in headline.claim
-    assert headline.alone.startswith("The gap between F and M as a whole is at least as large: ")
+    assert headline.alone.startswith("F and M, each as a whole, are at least as far apart: ")
     assert headline.line.endswith(headline.alone)
 
 

@@ -38,8 +38,9 @@ class TableReading(NotebookText):
     missing: Mapping[str, int] = field(default_factory=dict)
     #: Values filled in, column by column.
     imputed: Mapping[str, int] = field(default_factory=dict)
-    #: The column of the labels.
+    #: The column of the labels, and those of the groups.
     label: str = ""
+    group: tuple[str, ...] = ()
     #: Label words in the order of their codes 0, 1, 2, ...; empty where the labels were numbers.
     labels: tuple[str, ...] = ()
     #: The label that was declared positive; None: the sorted order decided.
@@ -98,6 +99,7 @@ class TableReading(NotebookText):
             "missing": dict(self.missing),
             "imputed": dict(self.imputed),
             "label": self.label,
+            "group": list(self.group),
             "labels": list(self.labels),
             "positive": self.positive,
             "words": {name: len(values) for name, values in self.words.items()},
@@ -186,6 +188,7 @@ def from_frame(
         reading,
         imputed=imputed,
         label=str(label),
+        group=tuple(map(str, names)),
         labels=words,
         positive=None if positive is None else words[1],
         words=encoded,

@@ -116,7 +116,7 @@ def _by_one_attribute(judged: Leaders, chosen: Difference) -> str:
         return ""
     names = " and ".join(map(group_name, by_level.pair))
     values = " against ".join(amounts(chosen.curve, *by_level.values))
-    return f"The gap between {names} as a whole is at least as large: {values}."
+    return f"{names}, each as a whole, are at least as far apart: {values}."
 
 
 def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> tuple[str, str]:
@@ -365,8 +365,8 @@ def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
     digits = max(len(str(more)) - 2, 0)
     rounded = round(more, -digits)
     return (
-        f"About {rounded:,} more held-out cases of {group_name(fewest)} would show whether the gap is "
-        f"{size_of(one.curve, size)}."
+        f"About {rounded:,} more held-out cases of {group_name(fewest)} would settle whether this gap of "
+        f"{size_of(one.curve, size)} is real."
     )
 
 

@@ -39,6 +39,8 @@ MANY = 6
 TOO_FEW = f"it is not judged, with fewer than {FEWEST} such points"
 #: Groups with fewer points than this are tested, with a note that they are small.
 FEW = 50
+#: How a note begins that names groups without a verdict.
+NOT_JUDGED = "Not judged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +207,7 @@ def _of_curves(
     few_named = [group_name(group) for group in groups if group in few]
     notes: tuple[str, ...] = ()
     if few_named:
-        notes = (f"Not judged, with fewer than {FEWEST} held-out points: {', '.join(few_named)}",)
+        notes = (f"{NOT_JUDGED}, with fewer than {FEWEST} held-out points: {', '.join(few_named)}",)
     if basis == "standard errors":
         notes += ("No points were kept: limits come from standard errors with Bonferroni's correction, which is wider",)
     differences = _differences(trajectory, found, labels, times)

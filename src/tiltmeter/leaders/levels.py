@@ -164,10 +164,13 @@ def _small(kept: KeptPoints) -> tuple[SmallGroup, ...]:
 
 
 def _columns(trajectory: Trajectory) -> tuple[str, ...]:
-    """The columns that the groups of a table of predictions come from."""
+    """The columns that the groups of a table come from."""
     columns: Any = trajectory.origin.settings.get("columns")
-    found = columns.get("group") if isinstance(columns, Mapping) else None
-    return tuple(map(str, found)) if isinstance(found, list) else ()
+    if columns is None and isinstance(trajectory.origin.problem, Mapping):
+        held_out: Any = trajectory.origin.problem.get("held_out")
+        columns = held_out.get("reading") if isinstance(held_out, Mapping) else None
+    groups = columns.get("group") if isinstance(columns, Mapping) else None
+    return tuple(map(str, groups)) if isinstance(groups, list) else ()
 
 
 def _at_level(trajectory: Trajectory, kept: KeptPoints, parts: tuple[int, ...], last: bool = False) -> Trajectory:

@@ -9,6 +9,7 @@ import numpy as np
 from tiltmeter.fairness.estimate import UNKNOWN, Estimate
 from tiltmeter.leaders.difference import ALL
 from tiltmeter.leaders.headline import amounts
+from tiltmeter.leaders.judgement import NOT_JUDGED
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.answers import answers
@@ -54,7 +55,9 @@ def licence(found: Findings) -> str:
     """What the headline rests on, what would settle it, and a positive label that nobody chose."""
     line, label = found.judged.headline, positive_label(found.run)
     guess = label.guess if label is not None and not label.declared and "tpr" in found.rows else ""
-    notes = " ".join(f"{note}." for note in found.judged.notes if note not in line.claim)
+    notes = " ".join(
+        f"{note}." for note in found.judged.notes if note.startswith(NOT_JUDGED) and note not in line.claim
+    )
     settle = "" if found.headline.clear else line.settle
     return " ".join(part for part in (_rests_on(found), settle, notes, guess) if part)
 
@@ -226,7 +229,8 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
         return "no change tried", "the command “tiltmeter advise” tries changes"
     if not offers:
         return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
-    helps = "1 change helps" if len(offers) == 1 else f"{len(offers)} of {tried} changes help"
+    many = f"{len(offers)} of {tried} changes"
+    helps = "1 change helps" if tried == 1 else f"{many} helps" if len(offers) == 1 else f"{many} help"
     best = "leaves" if len(offers) == 1 else "the best leaves"
     return helps, f"{best} a gap of about {points(abs(offers[0].left.value))}"
 

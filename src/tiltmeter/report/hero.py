@@ -72,7 +72,7 @@ class _Scale:
     def ticks(self) -> list[tuple[float, str]]:
         levels = np.linspace(self.low, self.high, 5)
         digits = 0 if self.high >= 0.1 else 1
-        return [(float(one), percent(float(one), digits) if self.share else number(float(one))) for one in levels]
+        return [(float(one), percent(float(one), digits) if self.share else f"{one:.4g}") for one in levels]
 
 
 def _round_above(value: float) -> float:

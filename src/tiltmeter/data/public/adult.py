@@ -6,6 +6,7 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
+from tiltmeter.data.from_frame import TableReading
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.features import grouped_tables
 from tiltmeter.data.public.presence import contents
@@ -43,7 +44,9 @@ def adult(group: str | Sequence[str] = "sex", *, sensitive_features: bool = True
     drop = [*LEFT_OUT, *(() if sensitive_features else names)]
     y = [(table["income"] == ">50K").astype(int).to_numpy() for table in tables]
     members = [_members(table, names) for table in tables]
-    return grouped_tables(tables, y, members, drop)
+    first, second = grouped_tables(tables, y, members, drop)
+    columns = {"label": "income", "labels": ("<=50K", ">50K"), "positive": ">50K", "group": tuple(names)}
+    return tuple(part.with_reading(TableReading(len(part), **columns)) for part in (first, second))  # type: ignore[return-value, arg-type]
 
 
 def adult_table(part: str = "train") -> Any:
