@@ -54,3 +54,10 @@ def test_random_groups():
     assert bands == [*(float(share) for _, share, _ in kept), pytest.approx(100 * together.statistic, abs=0.06)]
     last = float(re.search(r"by look: ([\d.]+)", together.where)[1])
     assert other == pytest.approx([*(float(share) for *_, share in kept), last], abs=0.5)
+
+
+def test_fresh_draws_of_random_groups():
+    drawn = kept_in(ROOT / KEPT)["chance again"]
+    counts = [sum(row[name] for row in drawn) for name in ("leader", "intervention", "for all alike", "cause")]
+    assert len(drawn) == 200
+    assert [int(row[1]) for row in rows("forecast.md", "random groups, 200 fresh draws")] == counts

@@ -488,7 +488,7 @@ def main(given: Sequence[str]) -> None:
             for row in kept_rows(folder / part, numbers, judge):
                 print(part, row["number"], row.get("kind", ""), flush=True)
     if "keep" in parts:
-        write_rows(kept_in(folder), KEPT)
+        write_rows({**kept_in(KEPT), **kept_in(folder)}, KEPT)
     if "report" in parts:
         print("\n".join(report(folder)))
 
