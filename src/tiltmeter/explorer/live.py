@@ -13,10 +13,9 @@ import numpy as np
 from tiltmeter.arguments import checked_kind
 from tiltmeter.explorer.run_judgement import live_differences, live_told
 from tiltmeter.leaders.headline import RATES, at, capital, term
-from tiltmeter.leaders.leaders import asked_of
+from tiltmeter.leaders.leaders import asked_of, leaders
 from tiltmeter.plot.theme import PALETTE, group_name
 from tiltmeter.record import Trajectory
-from tiltmeter.record.trajectory import NotebookCard
 from tiltmeter.report import svg
 from tiltmeter.report.wording import number
 from tiltmeter.shown_text import percent, text_html
@@ -79,9 +78,8 @@ class LiveProbe:
         self.probe.__exit__(kind, error, trace)
         if self._handle is not None:
             with suppress(Exception):  # what only shows a run must not end it
-                run = self.trajectory()
-                card = "" if NotebookCard.of is None else NotebookCard.of(run)
-                self._update(f"{card}{_picture(run, _curve(run))}")
+                judged = leaders(run := self.trajectory())
+                self._update(f"{text_html(str(judged.headline))}{_picture(run, judged.curve)}")
 
     def trajectory(self) -> Trajectory:
         """What is recorded so far."""
