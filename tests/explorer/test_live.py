@@ -59,7 +59,7 @@ def test_every_evaluation_is_drawn_once_and_the_card_comes_last(notebook):
     assert "Loss of each group up to step 4" in notebook.shown[2]
     assert notebook.shown[2].count("<path") == 2
     assert notebook.shown[-1].startswith(tm.leaders(run).headline._repr_html_())
-    assert "Loss of each group up to step 6" in notebook.shown[-1]
+    assert "Error of each group up to step 6" in notebook.shown[-1]  # the curve of the headline
     assert all("<b>x" not in html for html in notebook.shown)  # names never become markup
 
 
