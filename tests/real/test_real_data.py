@@ -77,9 +77,9 @@ def test_who_leads_depends_on_the_share_and_in_between_the_lead_changes(name):
         assert tm.theory.leader_on_grid(together.replace({"loss": together["loss"].mean("seed")})).values[-1] == (
             "turned" if share == 0.5 else "upright"
         )
-    assert "upright" not in [c.leader_after for c in found[0.5]]
-    assert "turned" not in [c.leader_after for c in found[0.95]]
-    assert [(c.leader_before, c.leader_after) for c in found[0.8]][-1:] == [("turned", "upright")]
+    assert "upright" not in [c.leader_after for c in found[0.5].changes]
+    assert "turned" not in [c.leader_after for c in found[0.95].changes]
+    assert [(c.leader_before, c.leader_after) for c in found[0.8].changes][-1:] == [("turned", "upright")]
 
 
 def scaled(frame, y, group, weights=None):

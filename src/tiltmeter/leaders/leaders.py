@@ -148,7 +148,7 @@ class Leaders(NotebookText):
 
     def __getitem__(self, key: tuple[str, Pair] | str) -> Difference:
         """The difference in a curve between two groups, the first minus the second."""
-        parts: Sequence[Any] = (key,) if isinstance(key, str) else key
+        parts: Sequence[Any] = key if isinstance(key, tuple) else (key,)
         if len(parts) != 2 or isinstance(parts[1], str) or len(parts[1]) != 2:
             curve, pair = next(((one.curve, one.pair) for one in self.differences), ("loss", ("a", "b")))
             raise KeyError(f"Ask for a curve and two groups: leaders[{curve!r}, {pair!r}]. Found {key!r}.")
