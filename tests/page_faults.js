@@ -37,6 +37,7 @@
     if (!ink) continue;
     let opacity = svg ? Number(style.fillOpacity) : 1;
     for (let one = parent; one; one = one.parentElement) opacity *= Number(getComputedStyle(one).opacity);
+    if (svg && opacity === 0) continue; // a tick label that Vega left out, since it would overlap
     const filter = svg ? getComputedStyle(svg).filter : "none";
     const below = filter === "none" ? backOf(parent) : [1, 1, 1];
     const shown = [over([...ink.slice(0, 3), ink[3] * opacity], below), below].map((one) => (filter === "none" ? one : filtered(one, filter)));

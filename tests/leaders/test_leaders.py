@@ -206,6 +206,7 @@ def test_errors_are_judged_as_rates():
 @pytest.mark.parametrize(
     ("call", "kind", "words"),
     [
+        (lambda one: tm.leaders(one)[0], KeyError, "Ask for a curve and two groups: leaders["),
         (lambda one: tm.leaders(one, "lss"), KeyError, "No curve 'lss'"),
         (
             lambda one: tm.leaders(one, level=0),
