@@ -1,7 +1,7 @@
 """Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [PART ...]`.
 
-The parts are tasks, again, fresh, long, tight, advice, advice again, chance, chance again and report; if none is named,
-tasks, advice, chance and report. With `keep` all rows are written to docs/lab/judged-forecasts.json, which `report`
+The parts are tasks, again, fresh, long, tight, advice, advice again, advice alone, chance, chance again and report; if
+none is named, tasks, advice, chance and report. With `keep` all rows are written to docs/lab/judged-forecasts.json, which `report`
 reads as well as a folder.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
@@ -43,6 +43,8 @@ STREAM, NUMBERS, ADVISED, DRAWS = 97, range(5000, 5045), range(5000, 5012), rang
 #: Fresh draws of random groups, after advice told what helps all groups alike from what helps the worst, and fresh
 #: tasks, after it counted how much trainings fluctuate (number 5600 had shown that it must).
 DRAWS_AGAIN, ADVISED_AGAIN = range(200, 400), range(5620, 5632)
+#: Fresh tasks, after advice evaluated seldom before the end; both sides choose their evaluations themselves.
+ADVISED_ALONE = range(5640, 5652)
 #: Fresh tasks by the same rule, for what was changed after the first ones had been seen.
 AGAIN = range(5100, 5127)
 #: Fresh tasks again, after the spread was calibrated and narrow copies were timed anew; short ones, and six long ones.
@@ -381,8 +383,9 @@ def agreement_at_end(other: tm.Trajectory, run: tm.Trajectory, share: float) -> 
     return row
 
 
-def judge_advice(number: int) -> dict[str, Any]:
+def judge_advice(number: int, watched: bool = True) -> dict[str, Any]:
     """Interventions ranked for one task, and the same interventions trained with another order."""
+    when: dict[str, Any] = {"watch": watch()} if watched else {}
     task = draw_task(number)
     train, held_out = task.points()
     inputs = int(np.asarray(train.x).shape[1])
@@ -390,7 +393,7 @@ def judge_advice(number: int) -> dict[str, Any]:
     # What is imported at the first step of a process belongs to neither side.
     tm.train(task.model(inputs), train, held_out, replace(task.recipe(ADVICE_ORDER), steps=1, epochs=None))
     advice, cost = seconds(
-        partial(tm.advise, model, train, held_out, task.recipe(None), curve="error", watch=watch(), progress=False)
+        partial(tm.advise, model, train, held_out, task.recipe(None), curve="error", progress=False, **when)
     )
     worst, prices = {}, {}
     for name in ("plain", *advice.interventions):
@@ -398,7 +401,7 @@ def judge_advice(number: int) -> dict[str, Any]:
         recipe = replace(task.recipe(ADVICE_ORDER), interventions=tuple(arm))
         fitted = train if any(one.needs == "validation groups" for one in arm) else None  # as `advise` fits them
         run, prices[name] = seconds(
-            partial(tm.train, task.model(inputs), train, held_out, recipe, watch=watch(), validation=fitted)
+            partial(tm.train, task.model(inputs), train, held_out, recipe, validation=fitted, **when)
         )
         worst[name] = float(run["error"].isel(time=-1).max("group"))
     first = advice.ranked[0].name
@@ -479,6 +482,7 @@ def main(given: Sequence[str]) -> None:
         "tight": (TIGHT, judge_task),
         "advice": (ADVISED, judge_advice),
         "advice again": (ADVISED_AGAIN, judge_advice),
+        "advice alone": (ADVISED_ALONE, partial(judge_advice, watched=False)),
         "chance": (DRAWS, judge_chance),
         "chance again": (DRAWS_AGAIN, judge_chance),
     }

@@ -11,7 +11,7 @@ from typing import Any
 from torch import nn
 
 from tiltmeter.advice.advice import PLAIN, Advice, advice_card
-from tiltmeter.advice.paired_changes import paired_changes
+from tiltmeter.advice.paired_changes import LAST, paired_changes
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method
 from tiltmeter.forecast.policy import SECONDS, SHARE, checked_budget, twin_for
@@ -28,7 +28,10 @@ from tiltmeter.population.criteria import Criterion
 from tiltmeter.progress import Progress, spell
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
-from tiltmeter.record import Trajectory
+from tiltmeter.record import Trajectory, at, log_spaced
+
+#: Evaluations per factor of ten before the end of a training of which only the end is judged.
+SELDOM = 4
 
 
 def advise(
@@ -43,7 +46,7 @@ def advise(
     method: Rehearsal | Twin | None = None,
     criterion: Criterion | None = None,
     curve: str | None = None,
-    watch: Watch = Watch(),
+    watch: Watch | None = None,
     executor: Any = None,
     progress: bool = True,
 ) -> Advice:
@@ -83,7 +86,8 @@ def advise(
         method: How each training is forecast, `Rehearsal` or `Twin`; None: what the budget pays for.
         criterion: What ranks, one of `tm.fairness.criteria`; None: the worst group in the curve at the last evaluation.
         curve: Curve that ranks; None: that of the question, else the loss.
-        watch: When to evaluate, and which measures to add to the default curves.
+        watch: When to evaluate, and which measures to add to the default curves; None: as often as a probe does in the
+            last half of the training and seldom before, or throughout where a criterion asks for it.
         executor: Runs the parts side by side: of concurrent.futures, or a Dask client; None: one after the other.
         progress: Whether the plan and each finished training are printed on stderr.
     """
@@ -97,6 +101,8 @@ def advise(
     arms = _arms(interventions, recipe.total_steps(len(train)), curve)
     known = recipe if recipe.order is not None else replace(recipe, order=0)
     clock = time.process_time if executor is None else time.perf_counter
+    if watch is None:
+        watch = Watch() if criterion is not None else _watch_of_the_end(recipe.total_steps(len(train)))
     task = forecast_task(model, train, held_out, known, watch, clock=clock)
     recipes, unranked = {PLAIN: known}, dict[str, str]()
     for name, arm in arms.items():
@@ -135,6 +141,12 @@ def _arms(interventions: Any, steps: int, curve: str) -> dict[str, tuple[Interve
         name: checked_interventions((arm,) if isinstance(arm, Intervention) else tuple(arm))
         for name, arm in given.items()
     }
+
+
+def _watch_of_the_end(steps: int) -> Watch:
+    """The last evaluations that a probe takes, which tell how much a training fluctuates, and a few before."""
+    last = Watch().when.steps(steps)[-LAST:]
+    return Watch(when=at((*log_spaced(SELDOM).steps(steps), *last)))
 
 
 def _prices(task: ForecastTask, recipes: Mapping[str, Recipe]) -> dict[str, float]:

@@ -59,7 +59,9 @@ def advise(
     print(f"Trying interventions on {len(data):,} points ...", file=sys.stderr)
     seeded = replace(recipe, order=tables["training"].get("seed", 0)) if recipe.order is None else recipe
     network = build_network(tables, data, recipe.loss)
-    advice = ask(network, data, held_out, seeded, budget=budget, method=taken, watch=watch)
+    advice = ask(
+        network, data, held_out, seeded, budget=budget, method=taken, watch=watch if tables["evaluations"] else None
+    )
     _keep(advice.runs, to, "forecast")
     told: dict[str, Any] = advice.to_json()
     if not json:
