@@ -29,7 +29,6 @@ from tiltmeter.forecast.kernel.question import (
     too_fast,
 )
 from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, masses, unseen
-from tiltmeter.forecast.kernel.sampled_kernels import Stratum
 from tiltmeter.forecast.kernel.saved_tangent import StoredNetwork, without_network
 from tiltmeter.forecast.kernel.solvers.convex import Features, convex_course, features
 from tiltmeter.forecast.kernel.solvers.square import LinearisedOutputs, responses, square_course
@@ -41,7 +40,6 @@ from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.modules.forward import Read, flat_scores
 from tiltmeter.modules.tangent.gradient import differentiable
-from tiltmeter.modules.tangent.plan import Plan
 from tiltmeter.modules.tangent.spectrum import spectrum
 from tiltmeter.modules.untouched import deep_copy, untouched
 from tiltmeter.recipe.lowered import constant_pull, group_intervention, lowered_recipe
@@ -184,8 +182,7 @@ class Tangent:
     the kernels hold all pairs of outputs (row = point * outputs + output), or "trace" if they hold the mean over
     outputs, as if all outputs learned separately and at the same rate. `stands_for` is the number of training points
     that a point of the sample represents, relative to the average. `sizes` counts every group's points in the training
-    data. `plan` says how gradients of the network are multiplied; `weights` is the sample of weights if they are too
-    large."""
+    data."""
 
     model: nn.Module
     sample: GroupedData
@@ -200,8 +197,6 @@ class Tangent:
     positive: float
     read: Read | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    plan: Plan | None = None
-    weights: tuple[Stratum, ...] | None = None
     _found: dict[Any, Features] = field(default_factory=dict)
     _part_of: tuple[Tangent, np.ndarray] | None = None
 
