@@ -36,8 +36,15 @@ class Stacked:
         except RuntimeError as error:
             raise _cannot(error) from None
         trained = {name for name, parameter in self._model.named_parameters() if parameter.requires_grad}
+        # A Linear layer multiplies by its transposed weights. Stored transposed, the gradients of a batched product
+        # have the layout of the weights, and the update reads memory in order.
+        linear = [name for name, module in self._model.named_modules() if isinstance(module, nn.Linear)]
+        flipped = {f"{name}.weight".removeprefix(".") for name in linear}
         self.parameters: dict[str, Tensor] = {
-            name: value.detach().requires_grad_(name in trained) for name, value in parameters.items()
+            name: (value.transpose(1, 2).contiguous().transpose(1, 2) if name in flipped else value)
+            .detach()
+            .requires_grad_(name in trained)
+            for name, value in parameters.items()
         }
         self.buffers: dict[str, Tensor] = {name: value.detach() for name, value in buffers.items()}
         self.trained: tuple[str, ...] = tuple(name for name in self.parameters if name in trained)
