@@ -68,7 +68,7 @@ class InterventionMemory:
     """The state of an intervention in the arrays of its buffers, which it changes in place; short-lived.
 
     The losses of a block of `every` steps are added up point by point, in their order, so that the sums are the same
-    wherever a training is interrupted.
+    wherever a training is interrupted. `together`: those of all processes count.
     """
 
     def __init__(
@@ -78,8 +78,9 @@ class InterventionMemory:
         shares: np.ndarray,
         sizes: np.ndarray,
         arrays: Mapping[str, np.ndarray],
+        together: bool = True,
     ) -> None:
-        self._law, self._groups, self._shares, self._sizes = law, groups, shares, sizes
+        self._law, self._groups, self._shares, self._sizes, self._together = law, groups, shares, sizes, together
         self.arrays = arrays
         self.z, self.remembered, self.pull = arrays["z"], arrays["remembered"], arrays["pull"]
         self._sums, self._counts = arrays["sums"], arrays["counts"]
@@ -101,6 +102,11 @@ class InterventionMemory:
         self._sums[...] = sums.reshape(self._sums.shape)
         self._counts += np.bincount(places, None, size).reshape(self._counts.shape)
 
+    def add_sums(self, sums: np.ndarray, counts: np.ndarray) -> None:
+        """Add the losses of a batch that are summed up already."""
+        self._sums += sums
+        self._counts += counts
+
     def learn(self) -> None:
         """Count the step; at the end of a block remember, change the state, say what comes."""
         law = self._law
@@ -109,7 +115,7 @@ class InterventionMemory:
         if done % law.every:
             return
         sums, counts = self._sums, self._counts
-        if processes() > 1:
+        if self._together and processes() > 1:
             sums, counts = (summed(torch.as_tensor(one)).cpu().numpy() for one in (sums, counts))
         known = remembered(self.remembered, sums, counts, float(law.memory))
         seen = Seen(float(done), self._groups, self._shares, known, self._sizes, self._gram)
@@ -150,6 +156,20 @@ class InterventionMemory:
             self._made_for = key
         assert self._factor is not None
         return self._factor
+
+
+def first_arrays(
+    law: GroupIntervention | None, groups: tuple[Any, ...], shares: np.ndarray, sizes: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The state of an intervention before the first step; without one, groups count as they are drawn."""
+    unknown = np.full(shares.shape, np.nan)
+    start = shares if law is None else law.start(shares)
+    arrays = {"z": start, "remembered": unknown, "sums": np.zeros(shares.shape), "counts": np.zeros(shares.shape)}
+    if law is not None and law.sees_gram:
+        arrays["gram"] = np.zeros((len(groups),) * 2)
+    if law is None or law.sees_gram:
+        return {**arrays, "pull": shares.copy()}
+    return {**arrays, "pull": pulls(law, start, Seen(0.0, groups, shares, unknown, sizes))}
 
 
 def unlike(losses: torch.Tensor, group: Any, dims: int) -> Exception:
@@ -245,26 +265,20 @@ class Steering(nn.Module):
         shape = (len(self.groups),) if runs is None else (runs, len(self.groups))
         self._shares = np.broadcast_to(share_of(data, proportions), shape).copy()
         self._kept: InterventionMemory | None = None
-        start = self._shares
         if self.law is not None:
             check_groups(self.law, self.groups, self._shares)
             if self.law.sees_gram and model is None:
                 raise ValueError(f"{type(self.law).__name__} sees gradients: give model= too.")
             if self.law.sees_gram and runs is not None:
                 raise ValueError(f"{type(self.law).__name__} sees the gradients of one run. Found runs = {runs}.")
-            start = self.law.start(self._shares)
-        unknown = np.full(shape, np.nan)
-        state = {"z": start, "remembered": unknown, "sums": np.zeros(shape), "counts": np.zeros(shape)}
-        if self.law is not None and self.law.sees_gram:
-            state["gram"] = np.zeros((len(self.groups),) * 2)
-        for name, value in {**state, "pull": self._shares}.items():
+        arrays = first_arrays(self.law, self.groups, self._shares, self._sizes)
+        for name, value in arrays.items():
             self.register_buffer(name, torch.tensor(value, dtype=torch.float64))
         self.register_buffer("steps", torch.tensor(0))
         if self.law is not None and not self.law.sees_gram:
-            first = Seen(0.0, self.groups, self._shares, unknown, self._sizes)
-            self.pull.copy_(torch.from_numpy(pulls(self.law, start, first)))
+            first = Seen(0.0, self.groups, self._shares, arrays["remembered"], self._sizes)
             with np.errstate(all="ignore"):  # a trial: groups that the intervention does not name are told at once
-                self.law.change(start, first)
+                self.law.change(arrays["z"], first)
 
     def forward(
         self,
