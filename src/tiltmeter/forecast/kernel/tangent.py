@@ -239,8 +239,7 @@ class Tangent:
                 )
         if isinstance(recipe.order, GivenOrder):
             raise ValueError(
-                "`order` says which points come, which kernels that were made before do not know: pass the recipe to "
-                "`forecast`."
+                "`order` says which points come. Kernels follow the mean over all orders: Rehearsal takes it."
             )
         lowered = lowered_recipe(recipe, self.sample, self.shares)
         found = question_of(lowered, int(self.sizes.sum()), self.sample, self.columns)
