@@ -204,14 +204,13 @@ class Probe:
         whole = None if self._shards is None else self._shards.whole
         check_groups(whole or held_out)
         keep = bool(watch.measures) or watch.entropy
+        settings = dict(settings or {})
         if budget is not None and whole is None:
             share = _stored_share(to) if resume else None
-            if share is None:
-                with untouched(self.model):
-                    share = _affordable_share(self.model, held_out, loss, watch, chunk)
+            share = _affordable_share(self.model, held_out, loss, watch, chunk) if share is None else share
             held_out = held_out if share == 1 else held_out.split(held_out=share)[1]
-            settings = {**dict(settings or {}), "share_of_points": share}
-        steps = (settings or {}).get("steps")
+            settings["share_of_points"] = share
+        steps = settings.get("steps")
         known = steps if isinstance(steps, int) and steps > 0 else None
         self.cost = EvaluationCost(len(held_out), tuple(held_out.sizes.values()), self.when, known)
         with untouched(self.model):
@@ -224,7 +223,7 @@ class Probe:
                 "model": describe(self.model),
                 "loss": self._answers.loss.definition,
                 "when": self.when.to_json(),
-                **dict(settings or {}),
+                **settings,
             },
             seeds=() if seed is None else (seed,),
         )
@@ -420,9 +419,10 @@ def _affordable_share(model: nn.Module, held_out: GroupedData, loss: Any, watch:
     if least >= 1:
         return 1.0
     few = held_out.take(np.linspace(0, len(held_out) - 1, FEWER // 5).astype(int))
-    answers = Answers(model, few, loss, watch.decide, watch.read, chunk, False)
-    start = time.monotonic()
-    answers.snapshot(model)
+    with untouched(model):
+        answers = Answers(model, few, loss, watch.decide, watch.read, chunk, False)
+        start = time.monotonic()
+        answers.snapshot(model)
     return min(1.0, max(least, LONG / (time.monotonic() - start) * len(few) / len(held_out)))
 
 

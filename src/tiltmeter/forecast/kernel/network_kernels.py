@@ -74,15 +74,16 @@ def tangent(
     gathered = gather_statistics(own, train, sample, read)
     x, seen = part.tensors(number_type_of(own))[0], held_out.tensors()[0]
     start_sample, start_held_out = (initial_scores(own, points, read=read) for points in (x, seen))
-    for data in (train, held_out):
-        checked_classes(data, start_held_out.shape[1])
-    how = outputs_of(outputs, len(part), len(held_out), start_held_out.shape[1])
-    chosen = weight_sample(own, len(part), start_held_out.shape[1], seed)
-    work = 2 * len(part) * (len(part) + len(held_out))
-    with Progress(work, lambda _: f"Kernel of {len(part)} and {len(held_out)} points") as tell:
-        if chosen is not None:
-            kernel, cross = sampled_kernels(own, x, seen, chosen, how, read)
-        else:
+    columns = start_held_out.shape[1]
+    checked_classes(train, columns)
+    checked_classes(held_out, columns)
+    how = outputs_of(outputs, len(part), len(held_out), columns)
+    chosen = weight_sample(own, len(part), columns, seed)
+    if chosen is not None:
+        kernel, cross = sampled_kernels(own, x, seen, chosen, how, read)
+    else:
+        work = 2 * len(part) * (len(part) + len(held_out))
+        with Progress(work, lambda _: f"Kernel of {len(part)} and {len(held_out)} points") as tell:
             kernel, cross = kernels(own, x, seen, outputs=how, read=read, tell=tell if progress else None)
     checked_kernel(kernel, start_sample)
     if set_aside:
