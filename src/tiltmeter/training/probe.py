@@ -188,9 +188,7 @@ class Probe:
         strict: bool = False,
         budget: float | None = None,
     ) -> None:
-        _check(model, held_out, chunk)
-        if budget is not None and (isinstance(budget, bool) or not 0 < budget < math.inf):
-            raise ValueError(f"`budget` should be a positive share of the training's time. Found budget = {budget!r}.")
+        _check(model, held_out, chunk, budget)
         self.strict, self._failures = strict, list[FailedEvaluation]()
         self._budget = budget
         self.model, self.when = bare(model), checked_watch(watch, sharded=True).when
@@ -216,17 +214,10 @@ class Probe:
         with untouched(self.model):
             self._answers = Answers(self.model, held_out, loss, watch.decide, watch.read, chunk, keep, whole)
         held_out = whole or held_out
-        origin = Origin(
-            "training",
-            problem={"held_out": held_out.to_json()},
-            settings={
-                "model": describe(self.model),
-                "loss": self._answers.loss.definition,
-                "when": self.when.to_json(),
-                **settings,
-            },
-            seeds=() if seed is None else (seed,),
-        )
+        loss_used = self._answers.loss.definition
+        settings = {"model": describe(self.model), "loss": loss_used, "when": self.when.to_json(), **settings}
+        seeds = () if seed is None else (seed,)
+        origin = Origin("training", problem={"held_out": held_out.to_json()}, settings=settings, seeds=seeds)
         self._recorder = Recorder(
             None if self.silent else to, clock="step", origin=origin, resume=resume and not self.silent
         )
@@ -455,7 +446,7 @@ def as_measure(measure: Callable[..., Any]) -> Measure:
     return measure if len(wanted) == 1 else GroupMetric(measure)
 
 
-def _check(model: object, held_out: object, chunk: object) -> None:
+def _check(model: object, held_out: object, chunk: object, budget: float | None) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
     if not isinstance(held_out, GroupedData):
@@ -464,6 +455,8 @@ def _check(model: object, held_out: object, chunk: object) -> None:
         )
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"`chunk` should be a positive number of points. Found chunk = {chunk!r}.")
+    if budget is not None and (isinstance(budget, bool) or not 0 < budget < math.inf):
+        raise ValueError(f"`budget` should be a positive share of the training's time. Found budget = {budget!r}.")
     if any(is_lazy(parameter) for parameter in model.parameters()):
         raise ValueError("`model` has lazy parameters that are not initialised yet: run one batch through it first.")
 

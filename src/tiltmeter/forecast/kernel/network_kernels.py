@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from torch import nn
+from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
@@ -82,9 +82,7 @@ def tangent(
     if chosen is not None:
         kernel, cross = sampled_kernels(own, x, seen, chosen, how, read)
     else:
-        work = 2 * len(part) * (len(part) + len(held_out))
-        with Progress(work, lambda _: f"Kernel of {len(part)} and {len(held_out)} points") as tell:
-            kernel, cross = kernels(own, x, seen, outputs=how, read=read, tell=tell if progress else None)
+        kernel, cross = _exact_kernels(own, x, seen, how, read, progress)
     checked_kernel(kernel, start_sample)
     if set_aside:
         say_held_out()
@@ -114,3 +112,11 @@ def tangent(
             **({"batch_statistics": "of the training data"} if gathered else {}),
         },
     )
+
+
+def _exact_kernels(
+    model: nn.Module, x: Tensor, seen: Tensor, outputs: Outputs, read: Read | None, progress: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    work = 2 * len(x) * (len(x) + len(seen))
+    with Progress(work, lambda _: f"Kernel of {len(x)} and {len(seen)} points") as tell:
+        return kernels(model, x, seen, outputs=outputs, read=read, tell=tell if progress else None)
