@@ -86,7 +86,6 @@ class InterventionMemory:
         self._sums, self._counts = arrays["sums"], arrays["counts"]
         self._steps, self._gram = arrays["steps"], arrays.get("gram")
         self._factor: Tensor | None = None
-        self._written: np.ndarray | None = None
         self._made_for: Any = None
 
     @property
@@ -139,22 +138,12 @@ class InterventionMemory:
     def factor(self, like: Tensor, version: int) -> Tensor:
         """P / p of all groups (of all runs) over the points of a batch, in the precision of the losses.
 
-        It is written anew into the same tensor when the pull has changed; what is gathered from it is a copy.
+        It is made anew when the pull has changed.
         """
-        key = version, like.dtype, like.shape[-1]
-        if self._made_for != key:
-            if self._factor is None or self._factor.dtype != like.dtype or self._factor.device != like.device:
-                self._factor = torch.empty(self.pull.size, dtype=like.dtype, device=like.device)
-                plain = like.is_cpu and like.dtype in (torch.float32, torch.float64)
-                self._written = self._factor.cpu().numpy().reshape(self.pull.shape) if plain else None
-            if self._written is not None:
-                np.divide(self.pull, self._shares, out=self._written)
-                self._written *= 1.0 / like.shape[-1]
-            else:
-                self._factor.copy_(torch.from_numpy((self.pull / self._shares).ravel()))
-                self._factor.mul_(1.0 / like.shape[-1])
-            self._made_for = key
-        assert self._factor is not None
+        key = version, like.dtype, like.device, like.shape[-1]
+        if self._factor is None or self._made_for != key:
+            plain = torch.from_numpy((self.pull / self._shares).ravel())
+            self._factor, self._made_for = plain.to(like).mul_(1.0 / like.shape[-1]), key
         return self._factor
 
 

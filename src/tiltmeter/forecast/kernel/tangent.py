@@ -40,7 +40,6 @@ from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.modules.forward import Read, flat_scores
 from tiltmeter.modules.tangent.gradient import differentiable
-from tiltmeter.modules.tangent.spectrum import spectrum
 from tiltmeter.modules.untouched import deep_copy, untouched
 from tiltmeter.recipe.lowered import constant_pull, group_intervention, lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike, optimiser_to_json
@@ -295,18 +294,6 @@ class Tangent:
     def why(self, recipe: Recipe, *, step: int) -> Why:
         """What makes the groups' losses differ at this step, by what-if: shares, base rates, spread (see `Why`)."""
         return explain(self, replace(checked_recipe(recipe), steps=step, epochs=None), int(step))
-
-    def spectrum(self, *, lr: float | None = None, modes: int | None = 50, centred: bool = True) -> xr.Dataset:
-        """Return eigenvalues of the sample's kernel and every group's share along each, as `tangent.spectrum` does."""
-        if self.outputs == "trace":
-            raise ValueError('The spectrum needs all pairs of outputs: make the tangent with outputs="full".')
-        goal = targets(self.sample.y, self.columns, Square(), self.positive)
-        count = None if modes is None else min(modes, len(self.kernel))
-        found = spectrum(
-            self.kernel, goal, self.sample.codes, initial=self.start_sample, lr=lr, modes=count, centred=centred
-        )
-        names = self.sample.group_labels
-        return found.assign_coords(group=names[found.coords["group"].values])
 
     def shared(self, question: Question) -> np.ndarray:
         """Return the weight of every row of the sample's kernel in the mean gradient."""
