@@ -95,12 +95,12 @@ def test_only_tangents_of_the_folder_are_read(folder, source):
 
 def test_links_out_large_and_damaged_ones_are_refused_in_a_sentence(made, folder, tmp_path, monkeypatch):
     made.save(tmp_path / "kernels")
-    kernel = tmp_path / "kernels" / "kernel.npy"
+    kernel = tmp_path / "kernels" / "arrays" / "sample_kernel.npy"
     kernel.unlink()
-    with pytest.raises(ValueError, match=r"kernels/kernel\.npy is missing"):
+    with pytest.raises(ValueError, match=r"arrays/sample_kernel\.npy is missing"):
         what_if_start(*asked(tmp_path, "tangent/kernels"))
-    os.symlink(folder / "deep" / "kernels" / "kernel.npy", kernel)
-    with pytest.raises(ValueError, match=r"kernel\.npy is a link that leads out of the folder"):
+    os.symlink(folder / "deep" / "kernels" / "arrays" / "sample_kernel.npy", kernel)
+    with pytest.raises(ValueError, match=r"sample_kernel\.npy is a link that leads out of the folder"):
         what_if_start(*asked(tmp_path, "tangent/kernels"))
     monkeypatch.setattr(tangent_folders, "MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="This Tangent is larger than 0 MB"):

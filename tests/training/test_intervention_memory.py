@@ -7,7 +7,6 @@ import pytest
 import torch
 
 import tiltmeter as tm
-from tiltmeter.training import steering as intervention_memory
 
 GROUPS = np.array(["a"] * 60 + ["b"] * 30 + ["c"] * 10)
 DATA = tm.GroupedData(np.zeros((100, 1)), np.zeros(100), GROUPS)
@@ -81,14 +80,6 @@ def test_a_module_that_is_moved_keeps_its_state():
     fed(two, batches()[:6])
     one.to(torch.device("cpu")).share_memory()
     assert fed(one, batches()[6:]) == fed(two, batches()[6:])
-
-
-def test_large_batches_are_added_in_the_same_order(monkeypatch):
-    few, many = steering(), steering()
-    fed(few, batches(size=200))
-    monkeypatch.setattr(intervention_memory, "FEW", 0)
-    fed(many, batches(size=200))
-    assert same_state(few, many)
 
 
 def test_losses_in_half_precision():

@@ -12,7 +12,7 @@ from typing import Any
 from tiltmeter.explorer.experiment import Experiment
 from tiltmeter.explorer.run_rows import DEPTH, address_of, files_below, is_inside, run_folder
 from tiltmeter.explorer.tangent_experiment import TangentExperiment, tangent_experiment
-from tiltmeter.forecast.kernel.saved_tangent import POINTS
+from tiltmeter.forecast.kernel.saved_tangent import ARRAYS
 from tiltmeter.forecast.kernel.saved_tangent import TANGENT as MARK
 from tiltmeter.forecast.kernel.saved_tangent import TANGENT as TANGENT_FILE
 from tiltmeter.record.directory.journal import CURVES
@@ -33,7 +33,7 @@ def tangent_folders(root: Path) -> dict[str, Path]:
 
 def check_readable(path: Path, root: Path) -> None:
     """Refuse files that are links out of the folder, and kernels that are too large for a page."""
-    files = [Path(entry.path) for place in (path, path / POINTS) if place.is_dir() for entry in os.scandir(place)]
+    files = [Path(entry.path) for place in (path, path / ARRAYS) if place.is_dir() for entry in os.scandir(place)]
     for file in files:
         if file.is_symlink() and not is_inside(file, root):
             raise ValueError(f"{file.name} is a link that leads out of the folder, so it is not followed.")

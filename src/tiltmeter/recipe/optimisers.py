@@ -61,20 +61,31 @@ def check_alike(made: Any, parameters: Iterable[Any]) -> None:
 
 def optimiser_to_json(make: MakeOptimiser) -> dict[str, JSON]:
     """Write class and settings where both can be rebuilt; else the name of the callable."""
-    base, settings = unwrapped(make)
-    name = getattr(base, "__name__", "")
-    if base is _torch_class(name) and all(_plain(value) for value in settings.values()):
-        return {"class": name, **{key: _json(value) for key, value in settings.items()}}
-    return {"callable": getattr(make, "__qualname__", repr(make))}
+    return factory_to_json(make, "class") or {"callable": getattr(make, "__qualname__", repr(make))}
 
 
 def optimiser_from_json(value: Mapping[str, Any]) -> MakeOptimiser:
     """Rebuild the factory that `optimiser_to_json` wrote: only classes of torch.optim, never an imported name."""
-    settings = {key: tuple(one) if isinstance(one, list) else one for key, one in value.items() if key != "class"}
-    base = _torch_class(str(value.get("class", "")))
-    if base is None:
+    made: MakeOptimiser | None = factory_from_json(value, "class")
+    if made is None:
         raise ValueError(f"The optimiser {value.get('callable', value)!r} cannot be rebuilt: it is not of torch.optim.")
-    return partial(base, **settings)
+    return made
+
+
+def factory_to_json(make: Any, key: str) -> dict[str, JSON] | None:
+    """An optimiser ("class") or a "scheduler" of torch with its settings; None for any other callable."""
+    base, settings = unwrapped(make)
+    name = getattr(base, "__name__", "")
+    if base is not _torch_class(name, key) or not all(map(_plain, settings.values())):
+        return None
+    return {key: name, **{setting: _json(value) for setting, value in settings.items()}}
+
+
+def factory_from_json(value: Mapping[str, Any], key: str) -> Any:
+    """What makes an object of that class; None if torch has no such class."""
+    base = _torch_class(str(value.get(key, "")), key)
+    settings = {name: tuple(one) if isinstance(one, list) else one for name, one in value.items() if name != key}
+    return None if base is None else partial(base, **settings)
 
 
 def unwrapped(make: MakeOptimiser) -> tuple[Any, dict[str, Any]]:
@@ -86,11 +97,13 @@ def unwrapped(make: MakeOptimiser) -> tuple[Any, dict[str, Any]]:
     return make, settings
 
 
-def _torch_class(name: str) -> Any:
+def _torch_class(name: str, key: str) -> Any:
     from torch import optim
 
-    found = getattr(optim, name, None) if name.isidentifier() else None
-    return found if isinstance(found, type) and issubclass(found, optim.Optimizer) else None
+    schedulers = optim.lr_scheduler
+    home, kind = (optim, optim.Optimizer) if key == "class" else (schedulers, schedulers.LRScheduler)
+    found = getattr(home, name, None) if name.isidentifier() else None
+    return found if isinstance(found, type) and issubclass(found, kind) else None
 
 
 def _plain(value: object) -> bool:

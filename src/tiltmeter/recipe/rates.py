@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
-from functools import partial
 from numbers import Real
 from typing import Any
 
 import numpy as np
 
+from tiltmeter.recipe.optimisers import factory_from_json, factory_to_json, unwrapped
 from tiltmeter.record.labelled import JSON
 from tiltmeter.schedules import schedule_from_json, schedule_to_json, value_at
 
@@ -20,9 +20,7 @@ def is_function_of_step(schedule: Callable[..., Any]) -> bool:
     >>> is_function_of_step(lambda step: 0.1 / (1 + step))
     True
     """
-    base: Any = schedule
-    while isinstance(base, partial):
-        base = base.func
+    base, _ = unwrapped(schedule)
     if isinstance(base, type) and base.__module__.startswith("torch."):
         return False
     try:
@@ -126,14 +124,10 @@ def recipe_schedule_to_json(schedule: Any) -> JSON:
     """Write schedules of ours and of torch by name and settings; anything else by its own name."""
     if schedule is None or is_function_of_step(schedule):
         return None if schedule is None else schedule_to_json(schedule)
-    base, settings = schedule, dict[str, Any]()
-    while isinstance(base, partial):
-        settings = {**base.keywords, **settings}
-        base = base.func
-    name = getattr(base, "__name__", "")
-    if base is _torch_scheduler_class(name) and all(isinstance(v, (bool, int, float, str)) for v in settings.values()):
-        return {"scheduler": name, **settings}
-    return {"schedule": "callable", "repr": getattr(schedule, "__qualname__", repr(schedule))}
+    return factory_to_json(schedule, "scheduler") or {
+        "schedule": "callable",
+        "repr": getattr(schedule, "__qualname__", repr(schedule)),
+    }
 
 
 def recipe_schedule_from_json(value: Any) -> Any:
@@ -142,15 +136,7 @@ def recipe_schedule_from_json(value: Any) -> Any:
         return None
     if "scheduler" not in value:
         return schedule_from_json(value)
-    settings = dict(value)
-    base = _torch_scheduler_class(str(settings.pop("scheduler")))
-    if base is None:
+    made = factory_from_json(value, "scheduler")
+    if made is None:
         raise ValueError(f"The scheduler {value['scheduler']!r} cannot be rebuilt: it is not of torch.optim.")
-    return partial(base, **settings)
-
-
-def _torch_scheduler_class(name: str) -> Any:
-    from torch.optim import lr_scheduler
-
-    found = getattr(lr_scheduler, name, None) if name.isidentifier() else None
-    return found if isinstance(found, type) and issubclass(found, lr_scheduler.LRScheduler) else None
+    return made

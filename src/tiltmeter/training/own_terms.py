@@ -100,35 +100,25 @@ class OwnTerms:
             if word in law.sees and given is None:
                 raise ValueError(f"{name} needs {wanted}. Found none.")
         codes = None if group is None else group.to(losses.device, torch.int64)
-        if losses.ndim == 2:
-            found = [
-                law.term(self._shown(number, law.sees, losses[run], scores[run], y[run], codes, x, run))
-                for run in range(len(losses))
-            ]
-            terms = [torch.as_tensor(term, dtype=losses.dtype, device=losses.device) for _, term in found]
-            return torch.stack([each for each, _ in found]), torch.stack(terms)
-        return law.term(self._shown(number, law.sees, losses, scores, y, codes, x, None))
-
-    def _shown(
-        self,
-        number: int,
-        sees: frozenset[str],
-        losses: Tensor,
-        scores: Tensor,
-        y: Tensor,
-        codes: Tensor | None,
-        x: Any,
-        run: int | None,
-    ) -> Shown:
         features = self._features.get(number)
-        group, points = (one if run is None or one is None else one[run] for one in (codes, x))
-        return Shown(
-            losses,
-            scores,
-            y,
-            self._labels,
-            group if "groups" in sees else None,
-            points if "inputs" in sees else None,
-            None if features is None else features.of(len(losses)),
-            self.own.get(number),
-        )
+
+        def shown(run: int | None) -> Shown:
+            def part(values: Any) -> Any:
+                return values if run is None or values is None else values[run]
+
+            return Shown(
+                part(losses),
+                part(scores),
+                part(y),
+                self._labels,
+                part(codes) if "groups" in law.sees else None,
+                part(x) if "inputs" in law.sees else None,
+                None if features is None else features.of(len(part(losses))),
+                self.own.get(number),
+            )
+
+        if losses.ndim == 1:
+            return law.term(shown(None))
+        found = [law.term(shown(run)) for run in range(len(losses))]
+        terms = [torch.as_tensor(term, dtype=losses.dtype, device=losses.device) for _, term in found]
+        return torch.stack([each for each, _ in found]), torch.stack(terms)

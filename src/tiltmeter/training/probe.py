@@ -188,9 +188,7 @@ class Probe:
         strict: bool = False,
         budget: float | None = None,
     ) -> None:
-        _check(model, held_out, chunk)
-        if budget is not None and (isinstance(budget, bool) or not 0 < budget < math.inf):
-            raise ValueError(f"`budget` should be a positive share of the training's time. Found budget = {budget!r}.")
+        _check(model, held_out, chunk, budget)
         self.strict, self._failures = strict, list[FailedEvaluation]()
         self._budget = budget
         self.model, self.when = bare(model), checked_watch(watch, sharded=True).when
@@ -204,30 +202,22 @@ class Probe:
         whole = None if self._shards is None else self._shards.whole
         check_groups(whole or held_out)
         keep = bool(watch.measures) or watch.entropy
+        settings = dict(settings or {})
         if budget is not None and whole is None:
             share = _stored_share(to) if resume else None
-            if share is None:
-                with untouched(self.model):
-                    share = _affordable_share(self.model, held_out, loss, watch, chunk)
+            share = _affordable_share(self.model, held_out, loss, watch, chunk) if share is None else share
             held_out = held_out if share == 1 else held_out.split(held_out=share)[1]
-            settings = {**dict(settings or {}), "share_of_points": share}
-        steps = (settings or {}).get("steps")
+            settings["share_of_points"] = share
+        steps = settings.get("steps")
         known = steps if isinstance(steps, int) and steps > 0 else None
         self.cost = EvaluationCost(len(held_out), tuple(held_out.sizes.values()), self.when, known)
         with untouched(self.model):
             self._answers = Answers(self.model, held_out, loss, watch.decide, watch.read, chunk, keep, whole)
         held_out = whole or held_out
-        origin = Origin(
-            "training",
-            problem={"held_out": held_out.to_json()},
-            settings={
-                "model": describe(self.model),
-                "loss": self._answers.loss.definition,
-                "when": self.when.to_json(),
-                **dict(settings or {}),
-            },
-            seeds=() if seed is None else (seed,),
-        )
+        loss_used = self._answers.loss.definition
+        settings = {"model": describe(self.model), "loss": loss_used, "when": self.when.to_json(), **settings}
+        seeds = () if seed is None else (seed,)
+        origin = Origin("training", problem={"held_out": held_out.to_json()}, settings=settings, seeds=seeds)
         self._recorder = Recorder(
             None if self.silent else to, clock="step", origin=origin, resume=resume and not self.silent
         )
@@ -420,9 +410,10 @@ def _affordable_share(model: nn.Module, held_out: GroupedData, loss: Any, watch:
     if least >= 1:
         return 1.0
     few = held_out.take(np.linspace(0, len(held_out) - 1, FEWER // 5).astype(int))
-    answers = Answers(model, few, loss, watch.decide, watch.read, chunk, False)
-    start = time.monotonic()
-    answers.snapshot(model)
+    with untouched(model):
+        answers = Answers(model, few, loss, watch.decide, watch.read, chunk, False)
+        start = time.monotonic()
+        answers.snapshot(model)
     return min(1.0, max(least, LONG / (time.monotonic() - start) * len(few) / len(held_out)))
 
 
@@ -455,7 +446,7 @@ def as_measure(measure: Callable[..., Any]) -> Measure:
     return measure if len(wanted) == 1 else GroupMetric(measure)
 
 
-def _check(model: object, held_out: object, chunk: object) -> None:
+def _check(model: object, held_out: object, chunk: object, budget: float | None) -> None:
     if not isinstance(model, nn.Module):
         raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
     if not isinstance(held_out, GroupedData):
@@ -464,6 +455,8 @@ def _check(model: object, held_out: object, chunk: object) -> None:
         )
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"`chunk` should be a positive number of points. Found chunk = {chunk!r}.")
+    if budget is not None and (isinstance(budget, bool) or not 0 < budget < math.inf):
+        raise ValueError(f"`budget` should be a positive share of the training's time. Found budget = {budget!r}.")
     if any(is_lazy(parameter) for parameter in model.parameters()):
         raise ValueError("`model` has lazy parameters that are not initialised yet: run one batch through it first.")
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from math import isfinite
 from typing import Any
 
 import numpy as np
@@ -65,18 +64,11 @@ def group_gradients(means: Tensor, which: np.ndarray, model: nn.Module) -> Tenso
     return rows
 
 
-#: Up to this many points Python's own numbers are added faster than arrays: a training step leaves no code of NumPy in
-#: the caches of the processor, and every call of it costs as much as a hundred additions.
-FEW = 256
-#: So are few groups.
-GROUPS = 16
-
-
 class InterventionMemory:
-    """The state of an intervention beside the arrays of its buffers, which it changes in place; short-lived.
+    """The state of an intervention in the arrays of its buffers, which it changes in place; short-lived.
 
-    The losses of a block of `every` steps are added up point by point, in their order, and written to their arrays when
-    the state is saved (`settle`). So the sums are the same wherever a training is interrupted.
+    The losses of a block of `every` steps are added up point by point, in their order, so that the sums are the same
+    wherever a training is interrupted. `together`: those of all processes count.
     """
 
     def __init__(
@@ -86,101 +78,54 @@ class InterventionMemory:
         shares: np.ndarray,
         sizes: np.ndarray,
         arrays: Mapping[str, np.ndarray],
+        together: bool = True,
     ) -> None:
-        self._law, self._groups, self._shares, self._sizes = law, groups, shares, sizes
+        self._law, self._groups, self._shares, self._sizes, self._together = law, groups, shares, sizes, together
         self.arrays = arrays
         self.z, self.remembered, self.pull = arrays["z"], arrays["remembered"], arrays["pull"]
+        self._sums, self._counts = arrays["sums"], arrays["counts"]
         self._steps, self._gram = arrays["steps"], arrays.get("gram")
-        self._points, self._moves = float(law.memory), type(law).change is not GroupIntervention.change
-        self._few = shares.ndim == 1 and shares.size <= GROUPS and law.by == "weights" and not law.sees_gram
-        self._nothing = [0.0] * shares.size
-        self._sums: list[float] = arrays["sums"].ravel().tolist()
-        self._counts: list[float] = arrays["counts"].ravel().tolist()
-        self._done = int(self._steps)
         self._factor: Tensor | None = None
-        self._written: np.ndarray | None = None
         self._made_for: Any = None
 
     @property
     def steps(self) -> int:
-        return self._done
+        return int(self._steps)
 
     def add(self, losses: Tensor, codes: Tensor) -> None:
         """Add the losses of a batch to the sums of their groups (and runs), point by point in order."""
-        sums, counts = self._sums, self._counts
-        if losses.ndim == 1 and len(losses) <= FEW:
-            for code, loss in zip(codes.tolist(), losses.tolist(), strict=True):
-                sums[code] += loss
-                counts[code] += 1.0
-            return
+        places, size = codes.flatten().cpu().numpy(), self._sums.size
         # The sums so far come first, so that all is added in the same order.
-        places, size = codes.flatten().cpu().numpy(), len(sums)
-        values = np.concatenate([sums, losses.detach().flatten().double().cpu().numpy()])
-        self._sums = np.bincount(np.concatenate([np.arange(size), places]), values, size).tolist()
-        self._counts = (np.bincount(places, None, size) + counts).tolist()
+        values = np.concatenate([self._sums.ravel(), losses.detach().flatten().double().cpu().numpy()])
+        sums = np.bincount(np.concatenate([np.arange(size), places]), values, size)
+        self._sums[...] = sums.reshape(self._sums.shape)
+        self._counts += np.bincount(places, None, size).reshape(self._counts.shape)
 
-    def settle(self) -> None:
-        """Write the sums and counts to their arrays."""
-        self.arrays["sums"][...] = np.reshape(self._sums, self._shares.shape)
-        self.arrays["counts"][...] = np.reshape(self._counts, self._shares.shape)
+    def add_sums(self, sums: np.ndarray, counts: np.ndarray) -> None:
+        """Add the losses of a batch that are summed up already."""
+        self._sums += sums
+        self._counts += counts
 
     def learn(self) -> None:
         """Count the step; at the end of a block remember, change the state, say what comes."""
         law = self._law
-        done = self._done = self._done + 1
-        self._steps.fill(done)
-        if done % law.every or self._learn_few(law, done):
+        self._steps += 1
+        done = self.steps
+        if done % law.every:
             return
-        known = self._known()
+        sums, counts = self._sums, self._counts
+        if self._together and processes() > 1:
+            sums, counts = (summed(torch.as_tensor(one)).cpu().numpy() for one in (sums, counts))
+        known = remembered(self.remembered, sums, counts, float(law.memory))
         seen = Seen(float(done), self._groups, self._shares, known, self._sizes, self._gram)
         z = changed(law, self.z, seen, float(law.every))
         if not law.sees_gram:
-            self._say(pulls(law, z, seen))
-        self._keep(z, known)
-
-    def _learn_few(self, law: GroupIntervention, done: int) -> bool:
-        """The usual case without a detour: one run of a few groups, all of them seen, every number finite.
-
-        False, and nothing is changed, where it is another case.
-        """
-        if not self._few or min(self._counts) == 0.0 or processes() > 1:
-            return False
-        points = self._points
-        found = [
-            old + count / (count + points) * (total / count - old)
-            for old, total, count in zip(self.remembered.tolist(), self._sums, self._counts, strict=True)
-        ]
-        if not isfinite(sum(found)):
-            return False
-        known = np.array(found)
-        seen = Seen(float(done), self._groups, self._shares, known, self._sizes)
-        z = self.z
-        if self._moves:
-            step = law.change(z, seen)
-            z = law.project(z + (step if law.every == 1 else float(law.every) * step))
-        pull = law.pull(z, seen)
-        if pull.shape != self.pull.shape or not isfinite(sum(pull.tolist())):
-            return False
-        self._say(pull)
-        self._keep(z, known)
-        return True
-
-    def _say(self, pull: np.ndarray) -> None:
-        self.pull[...] = pull
-        self._made_for = None
-
-    def _keep(self, z: np.ndarray, known: np.ndarray) -> None:
-        if z is not self.z:
-            self.z[...] = z
+            self.pull[...] = pulls(law, z, seen)
+            self._made_for = None
+        self.z[...] = z
         self.remembered[...] = known
-        self._sums, self._counts = self._nothing.copy(), self._nothing.copy()
-
-    def _known(self) -> np.ndarray:
-        """The losses that are remembered now."""
-        sums, counts = (np.reshape(one, self._shares.shape) for one in (self._sums, self._counts))
-        if processes() > 1:
-            sums, counts = (summed(torch.as_tensor(one)).cpu().numpy() for one in (sums, counts))
-        return remembered(self.remembered, sums, counts, self._points)
+        self._sums.fill(0.0)
+        self._counts.fill(0.0)
 
     def see(self, gram: np.ndarray, present: np.ndarray) -> None:
         """Set the pulls of the groups that are present from the inner products of their gradients."""
@@ -193,23 +138,27 @@ class InterventionMemory:
     def factor(self, like: Tensor, version: int) -> Tensor:
         """P / p of all groups (of all runs) over the points of a batch, in the precision of the losses.
 
-        It is written anew into the same tensor when the pull has changed; what is gathered from it is a copy.
+        It is made anew when the pull has changed.
         """
-        key = version, like.dtype, like.shape[-1]
-        if self._made_for != key:
-            if self._factor is None or self._factor.dtype != like.dtype or self._factor.device != like.device:
-                self._factor = torch.empty(self.pull.size, dtype=like.dtype, device=like.device)
-                plain = like.is_cpu and like.dtype in (torch.float32, torch.float64)
-                self._written = self._factor.cpu().numpy().reshape(self.pull.shape) if plain else None
-            if self._written is not None:
-                np.divide(self.pull, self._shares, out=self._written)
-                self._written *= 1.0 / like.shape[-1]
-            else:
-                self._factor.copy_(torch.from_numpy((self.pull / self._shares).ravel()))
-                self._factor.mul_(1.0 / like.shape[-1])
-            self._made_for = key
-        assert self._factor is not None
+        key = version, like.dtype, like.device, like.shape[-1]
+        if self._factor is None or self._made_for != key:
+            plain = torch.from_numpy((self.pull / self._shares).ravel())
+            self._factor, self._made_for = plain.to(like).mul_(1.0 / like.shape[-1]), key
         return self._factor
+
+
+def first_arrays(
+    law: GroupIntervention | None, groups: tuple[Any, ...], shares: np.ndarray, sizes: np.ndarray
+) -> dict[str, np.ndarray]:
+    """The state of an intervention before the first step; without one, groups count as they are drawn."""
+    unknown = np.full(shares.shape, np.nan)
+    start = shares if law is None else law.start(shares)
+    arrays = {"z": start, "remembered": unknown, "sums": np.zeros(shares.shape), "counts": np.zeros(shares.shape)}
+    if law is not None and law.sees_gram:
+        arrays["gram"] = np.zeros((len(groups),) * 2)
+    if law is None or law.sees_gram:
+        return {**arrays, "pull": shares.copy()}
+    return {**arrays, "pull": pulls(law, start, Seen(0.0, groups, shares, unknown, sizes))}
 
 
 def unlike(losses: torch.Tensor, group: Any, dims: int) -> Exception:
@@ -305,26 +254,20 @@ class Steering(nn.Module):
         shape = (len(self.groups),) if runs is None else (runs, len(self.groups))
         self._shares = np.broadcast_to(share_of(data, proportions), shape).copy()
         self._kept: InterventionMemory | None = None
-        start = self._shares
         if self.law is not None:
             check_groups(self.law, self.groups, self._shares)
             if self.law.sees_gram and model is None:
                 raise ValueError(f"{type(self.law).__name__} sees gradients: give model= too.")
             if self.law.sees_gram and runs is not None:
                 raise ValueError(f"{type(self.law).__name__} sees the gradients of one run. Found runs = {runs}.")
-            start = self.law.start(self._shares)
-        unknown = np.full(shape, np.nan)
-        state = {"z": start, "remembered": unknown, "sums": np.zeros(shape), "counts": np.zeros(shape)}
-        if self.law is not None and self.law.sees_gram:
-            state["gram"] = np.zeros((len(self.groups),) * 2)
-        for name, value in {**state, "pull": self._shares}.items():
+        arrays = first_arrays(self.law, self.groups, self._shares, self._sizes)
+        for name, value in arrays.items():
             self.register_buffer(name, torch.tensor(value, dtype=torch.float64))
         self.register_buffer("steps", torch.tensor(0))
         if self.law is not None and not self.law.sees_gram:
-            first = Seen(0.0, self.groups, self._shares, unknown, self._sizes)
-            self.pull.copy_(torch.from_numpy(pulls(self.law, start, first)))
+            first = Seen(0.0, self.groups, self._shares, arrays["remembered"], self._sizes)
             with np.errstate(all="ignore"):  # a trial: groups that the intervention does not name are told at once
-                self.law.change(start, first)
+                self.law.change(arrays["z"], first)
 
     def forward(
         self,
@@ -350,7 +293,7 @@ class Steering(nn.Module):
                 return self._weighed(losses, losses, group, weights, learn)
             each, term = self._each(losses, group, scores, y, x)
             value = self._weighed(losses, each, group, weights, learn)
-        except (IndexError, RuntimeError):
+        except (IndexError, RuntimeError, ValueError):
             check_codes(group, self.groups)
             raise
         return value if term is None else value + term
@@ -417,7 +360,6 @@ class Steering(nn.Module):
         memory.add(each, codes)
         memory.learn()
         if memory is not self._kept:  # the buffers lie on another device
-            memory.settle()
             for name, array in memory.arrays.items():
                 self._buffers[name].copy_(torch.as_tensor(array))  # type: ignore[union-attr]
 
@@ -450,29 +392,18 @@ class Steering(nn.Module):
             self._kept = memory
         return memory
 
-    def _settle(self) -> None:
-        """Bring the buffers up to date and forget their arrays, which may be replaced now."""
-        if self._kept is not None:
-            self._kept.settle()
-            self._kept = None
-
     def __setattr__(self, name: str, value: Any) -> None:
         if name in self.__dict__.get("_buffers", {}):
-            self._settle()
+            self._kept = None  # the arrays of a buffer that is replaced
         super().__setattr__(name, value)
 
     def __getstate__(self) -> dict[str, Any]:
-        self._settle()
-        return self.__dict__.copy()
+        return {**self.__dict__, "_kept": None}
 
     def _apply(self, *given: Any, **more: Any) -> Steering:
-        self._settle()
+        self._kept = None
         super()._apply(*given, **more)  # type: ignore[no-untyped-call]
         return self
-
-    def _save_to_state_dict(self, *given: Any) -> None:
-        self._settle()
-        super()._save_to_state_dict(*given)
 
     def _load_from_state_dict(self, *given: Any) -> None:
         self._kept = None

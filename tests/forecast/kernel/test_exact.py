@@ -11,7 +11,7 @@ from torch import nn
 
 import tiltmeter as tm
 from tiltmeter.forecast.kernel.question import Question, targets
-from tiltmeter.forecast.kernel.solvers.convex import convex_course
+from tiltmeter.forecast.kernel.solvers.convex import FeatureTraining, convex_course
 from tiltmeter.recipe.plain_sgd import PlainSGD
 
 by_kernel = partial(tm.forecast, method=tm.methods.Kernel(), progress=False)
@@ -146,8 +146,8 @@ def test_two_routes_to_the_squared_loss_agree(two_labels):
     share = np.where(train.codes == 1, 2.0, 1.0) / len(train)
     radial = kernels.radial()
     start = kernels.start_sample, kernels.start_held_out
-    parts = kernels.kernel, kernels.features(tm.Square()), lambda f: f - goal
-    other = convex_course(*parts, start, share, 1.0, sgd, evaluations, radial)
+    training = FeatureTraining(kernels.kernel, kernels.features(tm.Square()), start, share, sgd, evaluations, radial)
+    other = convex_course(training, lambda f: f - goal, 1.0)
     assert "gradient flow" in other.method
     # The flow begins after 500 single steps and differs from them by lr * curvature of what still moves then.
     np.testing.assert_allclose(other.outputs, whole.outputs, atol=2e-4)
@@ -158,12 +158,16 @@ def test_directions_that_swing_are_followed_step_by_step(two_labels):
     train, held_out = two_labels
     torch.manual_seed(0)
     kernels = tm.tangent(nn.Sequential(nn.Linear(6, 40), nn.Tanh(), nn.Linear(40, 1)).double(), train, held_out)
-    parts = kernels.kernel, kernels.features(tm.Logistic()), lambda f: 0.0 * f
     start, share = (kernels.start_sample, kernels.start_held_out), np.full(len(train), 1 / len(train))
-    sharpest = convex_course(*parts, start, share, 0.25, PlainSGD(0.01, 10), np.array([0])).sharpest
+    parts = kernels.kernel, kernels.features(tm.Logistic()), start, share
+
+    def course(sgd, evaluations):
+        return convex_course(FeatureTraining(*parts, sgd, np.array(evaluations)), lambda f: 0.0 * f, 0.25)
+
+    sharpest = course(PlainSGD(0.01, 10), [0]).sharpest
     for product, method in ((0.5, "500 single steps, then the gradient flow"), (1.5, "2000 single steps")):
         sgd = PlainSGD(product / sharpest, 2000)
-        assert convex_course(*parts, start, share, 0.25, sgd, np.array([0, 2000])).method.endswith(method)
+        assert course(sgd, [0, 2000]).method.endswith(method)
 
 
 def test_logistic_flow_after_single_steps(two_labels, monkeypatch):

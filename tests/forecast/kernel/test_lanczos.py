@@ -66,4 +66,4 @@ def test_features_never_exceed_the_kernel_and_say_what_they_miss():
     assert np.linalg.eigvalsh(rest)[0] > -1e-8 * matrix.trace()
     assert found.missing == pytest.approx(rest.trace() / matrix.trace(), rel=1e-6)
     assert 0 < found.missing < 0.5
-    np.testing.assert_allclose(matrix[:10] @ found.dual, found.held_out, atol=1e-8)
+    np.testing.assert_allclose(found.held_out, found.sample[:10], atol=1e-8)

@@ -34,7 +34,7 @@ def test_all_weights_are_the_exact_kernel_and_a_part_comes_near(outputs):
     x, seen = torch.randn(12, 3, 8, 8), torch.randn(5, 3, 8, 8)
     exact = kernels(model, x, seen, outputs=outputs)
     for count, far in ((10**6, 1e-5), (4000, 0.1)):
-        found = sampled_kernels(model, x, (seen,), strata(model, count, 0), outputs, None)
+        found = sampled_kernels(model, x, seen, strata(model, count, 0), outputs, None)
         for mine, true in zip(found, exact, strict=True):
             assert mine.shape == true.shape
             assert np.linalg.norm(mine - true) < far * np.linalg.norm(true)

@@ -133,12 +133,14 @@ def test_learned_share_rises_to_one_and_names_the_faster_group(kernels):
     why = kernels.why(tm.Recipe(lr=0.05, steps=20, batch=None, loss=tm.Square()), step=20)
     assert why.fastest == max("ab", key=lambda g: found.sel(time=20, group=g).item())
     assert f"of {why.fastest}'s task, against" in str(replace(why, gap_error=0.0))  # as if the gap were clear
-    spectrum = kernels.spectrum(lr=0.05, modes=None, centred=False)
-    assert list(spectrum.group.values) == ["a", "b"]
     # The same from all eigenvectors: shares of the task times what is learned along each.
-    learned = 1 - (1 - spectrum["rate"]) ** 20
-    expected = (spectrum["alignment"] * learned).sum("mode")
-    np.testing.assert_allclose(found.sel(time=20), expected, atol=1e-6)
+    values, directions = np.linalg.eigh(kernels.kernel)
+    learned = 1 - (1 - 0.05 * np.maximum(values, 0.0) / len(kernels.kernel)) ** 20
+    task = kernels.sample.y - kernels.start_sample[:, 0]
+    for code, group in enumerate(kernels.sample.groups):
+        own = np.where(kernels.sample.codes == code, task, 0.0)
+        expected = ((own @ directions) ** 2 / (own @ own) * learned).sum()
+        np.testing.assert_allclose(found.sel(time=20, group=group), expected, atol=1e-6)
 
 
 def test_decisions_are_those_of_the_probe(two_labels):

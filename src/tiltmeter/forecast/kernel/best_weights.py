@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import xarray as xr
@@ -69,10 +69,6 @@ def _kind(value: Any) -> str:
 #: The largest ratio of a weight to the first group's that is tried.
 LARGEST_RATIO = 100.0
 
-#: The costs of several weightings, given as logarithms of weights over the first one.
-Costs: TypeAlias = Callable[[Sequence[np.ndarray]], Sequence[float]]
-
-
 #: Weights on the grid of the search, how often the best of them is refined, and to which precision of logarithms.
 GRID, REFINED, PRECISION = 9, 20, 1e-2
 
@@ -88,46 +84,33 @@ def weights_of(logs: np.ndarray, shares: np.ndarray) -> np.ndarray:
     return np.asarray(raw / (shares * raw).sum())
 
 
-def one_by_one(cost: Callable[[np.ndarray], float]) -> Costs:
-    """The costs of several weightings, from a function of one."""
-    return lambda several: [cost(logs) for logs in several]
-
-
-def smallest(costs: Costs, count: int) -> np.ndarray:
+def smallest(cost: Callable[[np.ndarray], float], count: int) -> np.ndarray:
     """The logarithms of `count` weights over the first one: a coarse search, then a finer one.
 
-    >>> smallest(one_by_one(lambda logs: float((logs[0] - 1.0) ** 2)), 1).round(2)
+    >>> smallest(lambda logs: float((logs[0] - 1.0) ** 2), 1).round(2)
     array([1.])
-
-    Those of the coarse search do not depend on each other and are asked for together.
     """
     limit = np.log(LARGEST_RATIO)
     known: dict[tuple[float, ...], float] = {}
 
-    def ask(several: Any) -> None:
-        keys = [tuple(np.atleast_1d(logs).tolist()) for logs in several]
-        fresh = [key for key in dict.fromkeys(keys) if key not in known]
-        values = costs([np.asarray(key) for key in fresh]) if fresh else []
-        known.update({key: value if np.isfinite(value) else np.inf for key, value in zip(fresh, values, strict=True)})
+    def tried(logs: Any) -> float:
+        key = tuple(np.atleast_1d(logs).tolist())
+        if key not in known:
+            value = cost(np.asarray(key))
+            known[key] = value if np.isfinite(value) else np.inf
+        return known[key]
 
-    def asked(logs: Any) -> float:
-        ask([logs])
-        return known[tuple(np.atleast_1d(logs).tolist())]
-
+    tried(np.zeros(count))
     if count == 1:
         grid = np.linspace(-limit, limit, GRID)
-        ask([*grid, 0.0])
-        best = int(np.argmin([asked(u) for u in grid]))
+        best = int(np.argmin([tried(u) for u in grid]))
         bounds = grid[max(0, best - 1)], grid[min(GRID - 1, best + 1)]
         options: Any = {"xatol": PRECISION, "maxiter": REFINED}
-        minimize_scalar(asked, bounds=bounds, method="bounded", options=options)
+        minimize_scalar(tried, bounds=bounds, method="bounded", options=options)
     else:
-        start = np.zeros(count)
-        simplex = np.concatenate([start[None], np.eye(count)])
-        ask(simplex)
-        most = 3 * REFINED * count
-        options = {"initial_simplex": simplex, "xatol": PRECISION, "fatol": 1e-6, "maxfev": most}
-        minimize(asked, start, method="Nelder-Mead", options=options)
+        simplex = np.concatenate([np.zeros((1, count)), np.eye(count)])
+        options = {"initial_simplex": simplex, "xatol": PRECISION, "fatol": 1e-6, "maxfev": 3 * REFINED * count}
+        minimize(tried, simplex[0], method="Nelder-Mead", options=options)
     return np.asarray(np.clip(min(known, key=lambda key: known[key]), -limit, limit))
 
 
@@ -195,7 +178,7 @@ def weights_by_kernel(tangent: Tangent, recipe: Recipe, criterion: Criterion) ->
         weights = weights_of(logs, shares)
         return _judged(criterion, evaluations, corrected_losses(tangent, (one(weights) for one in quick)))
 
-    logs = smallest(one_by_one(cost), len(groups) - 1)
+    logs = smallest(cost, len(groups) - 1)
     chosen = dict(zip(groups, weights_of(logs, shares).tolist(), strict=True))
     goal = targets(tangent.held_out.y, tangent.columns, found, tangent.positive)
 

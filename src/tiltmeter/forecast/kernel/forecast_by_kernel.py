@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-import numpy as np
-
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.bands import with_promise
 from tiltmeter.forecast.kernel.network_kernels import tangent
@@ -17,7 +15,6 @@ from tiltmeter.interventions.kinds import DataIntervention
 from tiltmeter.modules.tangent.gradient import check_statistics
 from tiltmeter.recipe.optimisers import check_alike
 from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.recipe.sampling import GivenOrder
 from tiltmeter.record import Trajectory
 from tiltmeter.training.network_interventions import check_needs
 from tiltmeter.training.scouting import changed_data
@@ -27,12 +24,10 @@ TIMED = 100
 
 
 def forecast_by_kernel(task: ForecastTask, method: Kernel, progress: bool = True) -> Trajectory:
-    """The curves of the linearised network; an order of batches says which points count, and how much."""
+    """The curves of the linearised network: a mean over orders of batches, whatever order the settings give."""
     given, recipe = task.train, task.recipe
     check_before_work(recipe, given)
     train, asked = _without_data_interventions(given, recipe)
-    if recipe.order is not None:
-        train, asked = shown(train, asked)
     read = task.watch.read
     kernels = tangent(
         task.model, train, task.held_out, sample=method.sample, seed=method.seed, read=read, progress=progress
@@ -66,36 +61,6 @@ def kernel_cost(task: ForecastTask, method: Kernel) -> float:
     tangent(task.model, task.train, task.held_out, sample=max(2, small), progress=False)
     spent = task.clock() - begin
     return spent * max(1.0, min(method.sample, len(task.train)) / small) ** 2
-
-
-def shown(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:
-    """The points that this order shows, each weighted by how often, and the recipe without the order.
-
-    An order that shows every point as often as any other changes nothing. Nor does a seed that goes through the data at
-    least once: the rest of its last epoch is small.
-    """
-    steps, size = recipe.total_steps(len(train)), recipe.batch_size(len(train))
-    sampling = recipe.batches(train)
-    drawn = recipe.drawn is not None or recipe.sampling is not None
-    free = replace(recipe, order=None, batch=size, steps=steps, epochs=None)
-    if not isinstance(recipe.order, GivenOrder) and (drawn or steps * size >= len(train)):
-        return train, free
-    each = sampling.in_turn(train, size, recipe.batch_seed(0))
-    places = np.concatenate([each(step) for step in range(steps)])
-    counts = np.bincount(places, minlength=len(train))
-    if np.ptp(counts) == 0:
-        return train, free
-    seen = np.flatnonzero(counts)
-    part = train.take(seen)
-    weights = counts[seen] / counts[seen].mean()
-    own = weights if part.weights is None else weights * part.weights
-    missing = [group for group, count in part.sizes.items() if not count]
-    if missing:
-        raise ValueError(
-            f"`order` should show points of every group to the kernel. Found none of group {missing[0]!r}: Rehearsal "
-            "takes it."
-        )
-    return part.with_weights(own), free
 
 
 def _without_data_interventions(train: GroupedData, recipe: Recipe) -> tuple[GroupedData, Recipe]:

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import Executor
-from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
 import numpy as np
-import torch
-from torch import nn
+from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
@@ -25,41 +19,12 @@ from tiltmeter.forecast.inputs import (
 )
 from tiltmeter.forecast.kernel.sample_correction import sampled
 from tiltmeter.forecast.kernel.sampled_kernels import sampled_kernels, say_sampled, weight_sample
-from tiltmeter.forecast.kernel.saved_tangent import describe_tangent
 from tiltmeter.forecast.kernel.tangent import Outputs, Tangent, number_type_of
 from tiltmeter.modules.forward import Read, bare, describe
 from tiltmeter.modules.tangent.gradient import check_statistics
-from tiltmeter.modules.tangent.kernel import initial_scores, planned_kernels
-from tiltmeter.modules.tangent.plan import Plan
-from tiltmeter.modules.tangent.stored_kernels import stored_checksums, stored_kernels
+from tiltmeter.modules.tangent.kernel import initial_scores, kernels
 from tiltmeter.modules.untouched import deep_copy
 from tiltmeter.progress import Progress
-
-
-class KernelWork(NamedTuple):
-    """What kernels are computed of. Each way returns that of the sample, that of sample and evaluation, and the
-    plan."""
-
-    model: nn.Module
-    x: torch.Tensor
-    seen: torch.Tensor
-    outputs: Literal["full", "trace"]
-    read: Read | None
-    tell: Progress | None
-
-    def sampled(self, chosen: Any) -> tuple[Any, Any, Plan | None]:
-        """From some of the weights."""
-        kernel, cross = sampled_kernels(self.model, self.x, (self.seen,), chosen, self.outputs, self.read)
-        return kernel, cross, None
-
-    def whole(self, to: str | os.PathLike[str] | None, executor: Executor | None) -> tuple[Any, Any, Plan | None]:
-        """From all weights: in memory, or strip by strip through files in `to`."""
-        how: Any = {"outputs": self.outputs, "read": self.read, "tell": self.tell}
-        if to is None:
-            (kernel, cross), plan = planned_kernels(self.model, self.x, (self.seen,), **how)
-        else:
-            (kernel, cross), plan = stored_kernels(self.model, self.x, self.seen, to=to, executor=executor, **how)
-        return kernel, cross, plan
 
 
 def tangent(
@@ -72,8 +37,6 @@ def tangent(
     outputs: Outputs | None = None,
     read: Read | None = None,
     progress: bool = True,
-    to: str | os.PathLike[str] | None = None,
-    executor: Executor | None = None,
 ) -> Tangent:
     """The tangent kernels of a network on `sample` points of its training data; `seed` chooses them.
 
@@ -90,10 +53,6 @@ def tangent(
     The kernels of a large convolutional network with several outputs are estimated from 20,000 of its weights, with a
     warning.
 
-    With `to`, a folder, kernels are written there strip by strip and read from there, so that a sample may be larger
-    than memory; a run that was killed goes on where it stopped. `tm.results.load_tangent` opens that folder again. An
-    `executor` of concurrent.futures, or `get_executor()` of a Dask client, computes the strips in its workers.
-
     Args:
         model: Network whose kernels are computed; it is not changed.
         train: Points to train on, with their groups.
@@ -103,11 +62,7 @@ def tangent(
         outputs: What to do with several outputs, "full" or "trace"; None: all pairs if they fit in moderate memory.
         read: Finds the scores in what the model returns; None: the model returns scores.
         progress: Whether work of more than a few seconds shows its progress on stderr.
-        to: Folder for kernels larger than memory, which goes on after a kill; None: memory.
-        executor: Computes strips side by side: of concurrent.futures, or `get_executor()` of a Dask client.
     """
-    if executor is not None and to is None:
-        raise ValueError("`executor` computes strips of the kernel, which go through files: pass `to`, a folder, too.")
     model = bare(checked_model(model))
     check_statistics(model)
     set_aside = held_out is None
@@ -119,21 +74,21 @@ def tangent(
     gathered = gather_statistics(own, train, sample, read)
     x, seen = part.tensors(number_type_of(own))[0], held_out.tensors()[0]
     start_sample, start_held_out = (initial_scores(own, points, read=read) for points in (x, seen))
-    for data in (train, held_out):
-        checked_classes(data, start_held_out.shape[1])
-    how = outputs_of(outputs, len(part), len(held_out), start_held_out.shape[1])
-    alone = to is None and executor is None
-    chosen = weight_sample(own, len(part), start_held_out.shape[1], seed) if alone else None
-    work = 2 * len(part) * (len(part) + len(held_out))
-    with Progress(work, lambda _: f"Kernel of {len(part)} and {len(held_out)} points") as tell:
-        compute = KernelWork(own, x, seen, how, read, tell if progress else None)
-        kernel, cross, plan = compute.sampled(chosen) if chosen is not None else compute.whole(to, executor)
+    columns = start_held_out.shape[1]
+    checked_classes(train, columns)
+    checked_classes(held_out, columns)
+    how = outputs_of(outputs, len(part), len(held_out), columns)
+    chosen = weight_sample(own, len(part), columns, seed)
+    if chosen is not None:
+        kernel, cross = sampled_kernels(own, x, seen, chosen, how, read)
+    else:
+        kernel, cross = _exact_kernels(own, x, seen, how, read, progress)
     checked_kernel(kernel, start_sample)
     if set_aside:
         say_held_out()
     say_gathered(gathered)
     say_sampled(chosen)
-    found = Tangent(
+    return Tangent(
         model=own,
         sample=part,
         held_out=held_out,
@@ -156,9 +111,12 @@ def tangent(
             "held_out": "a fifth of every group, held out" if set_aside else "given",
             **({"batch_statistics": "of the training data"} if gathered else {}),
         },
-        plan=plan,
-        weights=chosen,
     )
-    if to is not None:
-        describe_tangent(found, Path(to), stored_checksums(Path(to)))
-    return found
+
+
+def _exact_kernels(
+    model: nn.Module, x: Tensor, seen: Tensor, outputs: Outputs, read: Read | None, progress: bool
+) -> tuple[np.ndarray, np.ndarray]:
+    work = 2 * len(x) * (len(x) + len(seen))
+    with Progress(work, lambda _: f"Kernel of {len(x)} and {len(seen)} points") as tell:
+        return kernels(model, x, seen, outputs=outputs, read=read, tell=tell if progress else None)

@@ -1,15 +1,15 @@
 """Saved Tangents: a Tangent as a folder of arrays and one JSON file, written and read; nothing is unpickled.
 
-`kernel.npy` and `cross.npy` are the files that `tangent(to=)` writes; they are memory-mapped. `points/` has a few
-numbers of every point: label, group, outputs before training. `tangent.json` comes last: it has everything else, and
-the checksums of all other files. Inputs and weights are not stored: a loaded Tangent forecasts without its network.
+`arrays/` holds the two kernels and a few numbers of every point: label, group, outputs before training. `tangent.json`
+comes last: it has everything else, and the checksums of all other files. Inputs and weights are not stored: a loaded
+Tangent forecasts without its network.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,15 +19,12 @@ from torch import Tensor, nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.output_kind import gives_probabilities
-from tiltmeter.modules.tangent.stored_kernels import CROSS, DESCRIPTION, KERNEL
 from tiltmeter.modules.untouched import untouched
 from tiltmeter.record.directory.atomic_files import (
     explained,
     file_is_intact,
-    map_array,
     read_array,
     write_array,
-    write_array_rows,
     write_sealed_json,
 )
 from tiltmeter.record.directory.disk import new_directory
@@ -37,9 +34,9 @@ from tiltmeter.shown_text import quoted, shortened
 if TYPE_CHECKING:
     from tiltmeter.forecast.kernel.tangent import Tangent
 
-#: Format 2 added checksums of the two kernels.
-FORMAT = 2
-TANGENT, POINTS = "tangent.json", "points"
+#: Format 2 added checksums of the two kernels; format 3 has all arrays in one folder.
+FORMAT = 3
+TANGENT, ARRAYS = "tangent.json", "arrays"
 
 
 class StoredNetwork(nn.Module):
@@ -85,7 +82,7 @@ def without_network(what: str) -> ValueError:
 
 
 def load_tangent(path: str | os.PathLike[str]) -> Tangent:
-    """The Tangent that `Tangent.save` wrote, or of which `tangent(to=)` wrote the kernels.
+    """The Tangent that `Tangent.save` wrote.
 
     >>> from tempfile import TemporaryDirectory
     >>> from torch import nn
@@ -100,12 +97,10 @@ def load_tangent(path: str | os.PathLike[str]) -> Tangent:
     >>> kernels, same
     (<Tangent of Linear, 200 points of the training data, 200 to look at, 1 output (full)>, True)
 
-    Forecasts, weights and schedules found from it are the same. It has no network, so that nothing tests whether the
-    network stays near its linearisation: `forecast` warns of it, and the noted horizon says so. Kernels stay in their
-    files until they are used, so do not move the folder while they are needed.
+    Forecasts and weights found from it are the same.
 
     Args:
-        path: Folder that `Tangent.save` or `tangent(to=)` wrote.
+        path: Folder that `Tangent.save` wrote.
     """
     place = Path(path)
     said = _description(place)
@@ -124,10 +119,6 @@ def _description(place: Path) -> dict[str, Any]:
         raise FileNotFoundError(f"`path` should be the folder of a Tangent. Found {found} at {place}.")
     file = place / TANGENT
     if not file.exists():
-        if (place / DESCRIPTION).exists():
-            raise ValueError(
-                f"The kernels in {place} are not complete: repeat the call of `tangent` with to= that writes them."
-            )
         raise ValueError(f"{place} is no Tangent: it has no {TANGENT}.")
     text = file.read_bytes()
     try:
@@ -145,7 +136,7 @@ def _description(place: Path) -> dict[str, Any]:
 
 
 def _tangent(place: Path, said: Mapping[str, Any]) -> Tangent:
-    points = {name: _points(place, name, one) for name, one in said["points"].items()}
+    arrays = {name: _array(place, name, account) for name, account in said["arrays"].items()}
     groups, held_out_groups = (
         tuple(label_from_json(one) for one in said[name]) for name in ("groups", "held_out_groups")
     )
@@ -156,77 +147,67 @@ def _tangent(place: Path, said: Mapping[str, Any]) -> Tangent:
     if sizes.shape != (len(groups),) or set(groups) != set(held_out_groups) or not sizes.sum() > 0:
         raise ValueError("its groups do not fit its sizes")
     for part, known in (("sample", groups), ("held_out", held_out_groups)):
-        _check_points(points, part, len(known), points["held_out_first"].shape[1:])
-    side = points["held_out_first"].shape[1] if outputs == "full" else 1
-    rows, held_out_rows = (side * len(points[name]) for name in ("sample_label", "held_out_label"))
-    kind = str(number_type(said["kernels"]))
-    checksums = said["checksums"]
-    kernel = map_array(place / KERNEL, kind, (rows, rows), checksums[KERNEL])
-    if not np.isfinite(kernel.diagonal()).all():
-        raise ValueError(f"{KERNEL} should be finite")
+        _check_points(arrays, part, len(known), outputs)
     from tiltmeter.forecast.kernel.tangent import Tangent
 
     return Tangent(
         model=StoredNetwork(
             str(said["network"]),
-            points["held_out_first"],
-            (points["sample_radial"], points["held_out_radial"]),
+            arrays["held_out_first"],
+            (arrays["sample_radial"], arrays["held_out_radial"]),
             said["held_out"],
             said["probabilities"] is True,
         ),
-        sample=numbered(points["sample_label"], points["sample_group"], groups, points.get("sample_weight")),
+        sample=numbered(arrays["sample_label"], arrays["sample_group"], groups, arrays.get("sample_weight")),
         held_out=numbered(
-            points["held_out_label"], points["held_out_group"], held_out_groups, points.get("held_out_weight")
+            arrays["held_out_label"], arrays["held_out_group"], held_out_groups, arrays.get("held_out_weight")
         ),
-        stands_for=points["sample_stands_for"],
+        stands_for=arrays["sample_stands_for"],
         sizes=sizes,
-        kernel=kernel,
-        cross=map_array(place / CROSS, kind, (held_out_rows, rows), checksums[CROSS]),
-        start_sample=points["sample_first"],
-        start_held_out=points["held_out_first"],
+        kernel=arrays["sample_kernel"],
+        cross=arrays["held_out_kernel"],
+        start_sample=arrays["sample_first"],
+        start_held_out=arrays["held_out_first"],
         outputs=outputs,
         positive=float(said["positive"]),
         settings=dict(said["settings"]),
     )
 
 
-def _points(place: Path, name: str, told: Mapping[str, Any]) -> np.ndarray:
+def _array(place: Path, name: str, told: Mapping[str, Any]) -> np.ndarray:
     if not name.replace("_", "").isalpha():
-        raise ValueError(f"{quoted(name)} is not the name of a file of points")
+        raise ValueError(f"{quoted(name)} is not the name of an array")
     shape = tuple(int(size) for size in told["shape"])
-    return read_array(place / POINTS / f"{name}.npy", str(number_type(told["dtype"])), shape, told["checksum"]).copy()
+    return read_array(place / ARRAYS / f"{name}.npy", str(number_type(told["dtype"])), shape, told["checksum"]).copy()
 
 
-def _check_points(points: Mapping[str, np.ndarray], part: str, groups: int, outputs: tuple[int, ...]) -> None:
+def _check_points(arrays: Mapping[str, np.ndarray], part: str, groups: int, outputs: str) -> None:
     """Refuse arrays that do not belong together, which a checksum of each does not find."""
-    labels, codes = points[f"{part}_label"], points[f"{part}_group"]
-    wanted = {"label": (), "group": (), "first": outputs, "radial": outputs, "stands_for": (), "weight": ()}
-    for name, more in wanted.items():
-        held = points.get(f"{part}_{name}")
-        if held is not None and (held.shape != (len(labels), *more) or not np.isfinite(held).all()):
-            raise ValueError(f"{part}_{name}.npy does not fit the {len(labels)} points of the {part}")
-    if len(outputs) != 1 or not len(labels) or codes.dtype.kind != "i" or codes.min() < 0 or codes.max() >= groups:
+    count = arrays["held_out_first"].shape[1:]
+    labels, codes = arrays[f"{part}_label"], arrays[f"{part}_group"]
+    points, side = len(labels), int(np.prod(count)) if outputs == "full" else 1
+    wanted: dict[str, tuple[int, ...]] = {
+        "label": (points,),
+        "group": (points,),
+        "stands_for": (points,),
+        "weight": (points,),
+    }
+    wanted |= {"first": (points, *count), "radial": (points, *count)}
+    wanted["kernel"] = (side * points, side * len(arrays["sample_label"]))
+    for name, shape in wanted.items():
+        held = arrays.get(f"{part}_{name}")
+        if held is not None and (held.shape != shape or not np.isfinite(held).all()):
+            raise ValueError(f"{part}_{name}.npy does not fit the {points} points of the {part}")
+    if len(count) != 1 or not points or codes.dtype.kind != "i" or codes.min() < 0 or codes.max() >= groups:
         raise ValueError(f"{part}_group.npy does not fit the {groups} groups")
-
-
-#: Rows of a kernel that are written together.
-ROWS = 1024
 
 
 def save_tangent(tangent: Tangent, path: str | os.PathLike[str]) -> None:
     """Write a Tangent as a new folder: completely, or not at all."""
-    with new_directory(Path(path)) as place:
-        checksums = {
-            name: write_array_rows(place / name, values.shape, values.dtype, _strips(values))
-            for name, values in ((KERNEL, tangent.kernel), (CROSS, tangent.cross))
-        }
-        describe_tangent(tangent, place, checksums)
-
-
-def describe_tangent(tangent: Tangent, place: Path, checksums: Mapping[str, int]) -> None:
-    """Write what a folder of kernels lacks to be a Tangent; `checksums` are those of its kernels."""
     at_sample, at_held_out = tangent.radial()
     arrays = {
+        "sample_kernel": tangent.kernel,
+        "held_out_kernel": tangent.cross,
         "sample_label": tangent.sample.y,
         "sample_group": tangent.sample.codes,
         "sample_stands_for": tangent.stands_for,
@@ -251,18 +232,17 @@ def describe_tangent(tangent: Tangent, place: Path, checksums: Mapping[str, int]
         "settings": plain_json(tangent.settings),
         "held_out": plain_json(tangent.held_out_described),
         "probabilities": _probabilities(tangent),
-        "kernels": str(tangent.kernel.dtype),
-        "checksums": dict(checksums),
     }
-    try:
-        (place / POINTS).mkdir(exist_ok=True)
-        told: dict[str, JSON] = {}
-        for name, values in arrays.items():
-            checksum = write_array(place / POINTS / f"{name}.npy", values)
-            told[name] = {"dtype": str(values.dtype), "shape": list(values.shape), "checksum": checksum}
-        write_sealed_json(place / TANGENT, {**said, "points": told})
-    except OSError as error:
-        raise explained(error, f"The Tangent could not be written to {place}: ") from None
+    with new_directory(Path(path)) as place:
+        try:
+            (place / ARRAYS).mkdir()
+            told: dict[str, JSON] = {}
+            for name, values in arrays.items():
+                checksum = write_array(place / ARRAYS / f"{name}.npy", values)
+                told[name] = {"dtype": str(values.dtype), "shape": list(values.shape), "checksum": checksum}
+            write_sealed_json(place / TANGENT, {**said, "arrays": told})
+        except OSError as error:
+            raise explained(error, f"The Tangent could not be written to {place}: ") from None
 
 
 def _probabilities(tangent: Tangent) -> bool:
@@ -271,8 +251,3 @@ def _probabilities(tangent: Tangent) -> bool:
         return tangent.model.probabilities
     with untouched(tangent.model):
         return gives_probabilities(tangent.model, tangent.held_out.tensors()[0][:8], tangent.read)
-
-
-def _strips(values: np.ndarray) -> Iterator[np.ndarray]:
-    for first in range(0, len(values), ROWS):
-        yield values[first : first + ROWS]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,10 +11,11 @@ import xarray as xr
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.forecast.kernel.question import Question, bend, slope, targets
 from tiltmeter.forecast.kernel.sample_correction import point_losses
+from tiltmeter.forecast.kernel.solvers.convex import FeatureTraining
 from tiltmeter.forecast.kernel.solvers.square import LinearisedOutputs
-from tiltmeter.interventions.group_intervention import GroupIntervention, Seen, changed, gram_pulls, pulls, remembered
 from tiltmeter.names import described
 from tiltmeter.record import Trajectory
+from tiltmeter.training.steering import InterventionMemory, first_arrays
 
 if TYPE_CHECKING:
     from tiltmeter.forecast.kernel.tangent import Tangent
@@ -22,125 +24,69 @@ if TYPE_CHECKING:
 MEASURED = 8
 
 
-def steered_course(tangent: Tangent, question: Question, evaluations: np.ndarray) -> LinearisedOutputs:
+def steered_course(tangent: Tangent, question: Question, training: FeatureTraining) -> LinearisedOutputs:
     """Return the outputs of the linearised network under the question's intervention, step by step in the features.
 
     Every step has the order of a training: the pulls come from the losses that are remembered (or from the gradients of
     this step), the weights move by sum_g P_g (mean gradient of group g), and the losses before the step are remembered.
     A batch holds as many points of every group as it has on average.
     """
-    law, loss, sgd = question.law, question.loss, question.sgd
+    law, loss, sgd, evaluations = question.law, question.loss, question.sgd, training.evaluations
     assert law is not None
-    features, data = tangent.features(loss), tangent.sample
+    data = tangent.sample
     goal = targets(data.y, tangent.columns, loss, tangent.positive)
-    start = tangent.flat(tangent.start_sample)
-    radial = tangent.radial() if sgd.weight_decay else None
-    rows, share = features.sample, tangent.shared(question)[:, None]
+    rows, share = training.features.sample, training.share[:, None]
     codes = np.repeat(data.codes, len(rows) // len(data))
     members = [rows[codes == code].T.copy() for code in range(len(data.groups))] if law.sees_gram else []
     drawn = tangent.shares if question.proportions is None else share_of(data, question.proportions)
-    state = GroupState(law, data.groups, drawn, tangent.sizes, question.batch)
+    sizes = tangent.sizes.astype(float)
+    counts = sizes if question.batch is None else question.batch * drawn
+    arrays = {name: np.array(value) for name, value in first_arrays(law, data.groups, drawn, sizes).items()}
+    memory = InterventionMemory(law, data.groups, drawn, sizes, {**arrays, "steps": np.array(0)}, together=False)
     across, reachable = rows.T, np.maximum(drawn, 1e-300)
     mean = np.zeros((len(data.groups), len(data)))
     mean[data.codes, np.arange(len(data))] = tangent.stands_for
     mean /= np.maximum(mean.sum(1, keepdims=True), 1e-300)
 
-    def slopes(weights: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    def slopes(state: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The share of every row of the sample in the gradient, as drawn, and the losses of the groups."""
-        outputs = start + rows @ weights[:-1]
-        if radial is not None:
-            outputs = outputs + (weights[-1] - 1.0) * radial[0]
-        shaped = outputs.reshape(goal.shape)
+        shaped = training.outputs(state).reshape(goal.shape)
         return share * tangent.flat(slope(loss, shaped, goal)), mean @ point_losses(shaped, goal, loss)
 
     def gradient(given: np.ndarray) -> np.ndarray:
         """The gradient as the intervention weighs the groups now; an intervention of gradients sees those of the groups
         first."""
         if not law.sees_gram:
-            return np.asarray(across @ (given * (state.pull / reachable).take(codes)[:, None]))
+            return np.asarray(across @ (given * (memory.pull / reachable).take(codes)[:, None]))
         found = np.stack([own @ given[codes == code] / reachable[code] for code, own in enumerate(members)])
-        state.see(found)
-        return np.asarray(np.tensordot(state.pull, found, axes=1))
+        if memory.steps % law.every == 0 and np.isfinite(found).all():
+            flat = found.reshape(len(found), -1)
+            memory.see(flat @ flat.T, sizes > 0)
+        return np.asarray(np.tensordot(memory.pull, found, axes=1))
 
-    weights = np.zeros((rows.shape[1] + 1, start.shape[1]))
-    weights[-1] = 1.0
-    states = np.full((len(evaluations), *weights.shape), np.nan)
-    told = np.full((len(evaluations), len(data.groups)), np.nan)
-    rates, speed = sgd.rates(), np.zeros_like(weights)
+    state = training.first()
+    states = np.full((len(evaluations), *state.shape), np.nan)
+    pulls = np.full((len(evaluations), len(data.groups)), np.nan)
+    rates, speed = sgd.rates(), np.zeros_like(state)
     wanted = {int(step): row for row, step in enumerate(evaluations)}
     with np.errstate(over="ignore", invalid="ignore"):
         for step in range(int(evaluations[-1]) + 1):
             if step in wanted:
-                states[wanted[step]], told[wanted[step]] = weights, state.pull
-            if step == evaluations[-1] or not np.isfinite(weights).all():
+                states[wanted[step]], pulls[wanted[step]] = state, memory.pull
+            if step == evaluations[-1] or not np.isfinite(state).all():
                 break
-            given, losses = slopes(weights)
+            given, losses = slopes(state)
             found = gradient(given)
-            speed = sgd.momentum * speed + sgd.weight_decay * weights
+            speed = sgd.momentum * speed + sgd.weight_decay * state
             speed[:-1] += found
-            weights = weights - rates[step] * speed
-            state.learn(losses)
-        outputs = tangent.flat(tangent.start_held_out) + np.tensordot(
-            states[:, :-1], features.held_out, axes=(1, 1)
-        ).transpose(0, 2, 1)
-        if radial is not None:
-            outputs = outputs + (states[:, -1:] - 1.0) * radial[1]
-        dual = np.tensordot(states[:, :-1], features.dual, axes=(1, 1)).transpose(0, 2, 1)
-        factors = told / np.where(drawn > 0, drawn, 1.0)
+            state = state - rates[step] * speed
+            memory.add_sums(counts * losses, counts)
+            memory.learn()
+        factors = pulls / np.where(drawn > 0, drawn, 1.0)
         every = np.stack([slopes(one)[0] * f[codes][:, None] for one, f in zip(states, factors, strict=True)])
-        total = np.trapezoid(every, sgd.travelled(evaluations), axis=0)
-        lost = tangent.kernel @ total - rows @ (rows.T @ total)
-    error = float(np.sqrt((share * lost**2).sum() / share.sum()))
     sharpest = bend(loss) * _sharpest(rows, share, codes, factors)
-    method = f"{rows.shape[1]} features, {int(evaluations[-1])} single steps of {type(law).__name__}"
-    return LinearisedOutputs(evaluations, outputs, dual, states[:, -1, 0], error, sharpest, method, told)
-
-
-class GroupState:
-    """The state of one intervention along a forecast, as `Steering` keeps it along a training; short-lived."""
-
-    def __init__(
-        self,
-        law: GroupIntervention,
-        groups: tuple[object, ...],
-        shares: np.ndarray,
-        sizes: np.ndarray,
-        batch: int | None,
-    ) -> None:
-        self._law, self._groups, self._shares = law, groups, shares
-        self._sizes = sizes.astype(float)
-        self._counts = self._sizes if batch is None else batch * shares
-        self._z, self._losses = law.start(shares), np.full(shares.shape, np.nan)
-        self._sums, self._step = np.zeros_like(shares), 0
-        self._gram: np.ndarray | None = None
-        self.pull = shares if law.sees_gram else pulls(law, self._z, self._seen())
-
-    def see(self, gradients: np.ndarray) -> None:
-        """Look at the gradients of this step, (groups, ...), if the intervention does so now."""
-        if self._step % self._law.every == 0 and np.isfinite(gradients).all():
-            flat = gradients.reshape(len(gradients), -1)
-            self._gram = flat @ flat.T
-            one = Seen(
-                float(self._step), self._groups, self._shares[None], self._losses[None], self._sizes, self._gram[None]
-            )
-            self.pull = gram_pulls(self._law, self._z[None], one, (self._sizes > 0)[None])[0]
-
-    def learn(self, losses: np.ndarray) -> None:
-        """Remember the losses before this step; at the end of a block of `every` steps say what comes."""
-        law = self._law
-        self._sums = self._sums + self._counts * losses
-        self._step += 1
-        if self._step % law.every:
-            return
-        self._losses = remembered(self._losses, self._sums, law.every * self._counts, float(law.memory))
-        self._sums = np.zeros_like(self._sums)
-        seen = self._seen()
-        self._z = changed(law, self._z, seen, float(law.every))
-        if not law.sees_gram:
-            self.pull = pulls(law, self._z, seen)
-
-    def _seen(self) -> Seen:
-        return Seen(float(self._step), self._groups, self._shares, self._losses, self._sizes, self._gram)
+    course = training.course(states, every, sharpest, f"{int(evaluations[-1])} single steps of {type(law).__name__}")
+    return replace(course, pull=pulls)
 
 
 def with_pull(trajectory: Trajectory, pull: np.ndarray | None, groups: np.ndarray) -> Trajectory:

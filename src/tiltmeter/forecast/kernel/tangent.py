@@ -29,9 +29,8 @@ from tiltmeter.forecast.kernel.question import (
     too_fast,
 )
 from tiltmeter.forecast.kernel.sample_correction import corrected, half_samples, masses, unseen
-from tiltmeter.forecast.kernel.sampled_kernels import Stratum
 from tiltmeter.forecast.kernel.saved_tangent import StoredNetwork, without_network
-from tiltmeter.forecast.kernel.solvers.convex import Features, convex_course, features
+from tiltmeter.forecast.kernel.solvers.convex import Features, FeatureTraining, convex_course, features
 from tiltmeter.forecast.kernel.solvers.square import LinearisedOutputs, responses, square_course
 from tiltmeter.forecast.kernel.steered import steered_course, with_pull
 from tiltmeter.forecast.kernel.why import Why, explain
@@ -41,8 +40,6 @@ from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.modules.forward import Read, flat_scores
 from tiltmeter.modules.tangent.gradient import differentiable
-from tiltmeter.modules.tangent.plan import Plan
-from tiltmeter.modules.tangent.spectrum import spectrum
 from tiltmeter.modules.untouched import deep_copy, untouched
 from tiltmeter.recipe.lowered import constant_pull, group_intervention, lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike, optimiser_to_json
@@ -92,7 +89,7 @@ def learned_share(
 
 #: Points that go through the network together.
 CHUNK = 512
-#: The step of finite differences, relative to the direction.
+#: The step of finite differences, relative to the weights.
 SHORT = 1e-5
 
 Weights = dict[str, Tensor]
@@ -105,22 +102,14 @@ def trained(model: nn.Module) -> Weights:
 
 def radial(model: nn.Module, x: Tensor, read: Read | None) -> np.ndarray:
     """Return J w0, the derivative of every output when all weights are scaled: one row per point."""
-    weights = trained(model)
-    return along(model, x, weights, read)[1]
-
-
-def along(model: nn.Module, x: Tensor, direction: Weights, read: Read | None) -> tuple[np.ndarray, np.ndarray]:
-    """Return outputs before training and their derivative along a direction of the weights, (points, outputs) each."""
     try:
-        return _twice_backward(model, x, direction, read)
+        return _twice_backward(model, x, read)
     except RuntimeError:  # for instance, EmbeddingBag has no second derivative; NotImplementedError is a RuntimeError
-        return _difference(model, x, direction, read)
+        return _difference(model, x, read)
 
 
-def _twice_backward(
-    model: nn.Module, x: Tensor, direction: Weights, read: Read | None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return the derivative by two backward passes: the gradient of u . f along the direction is linear in u.
+def _twice_backward(model: nn.Module, x: Tensor, read: Read | None) -> np.ndarray:
+    """Return the derivative by two backward passes: the gradient of u . f along the weights is linear in u.
 
     torch.func.jvp gives the same, but its first call takes seconds to import modules.
     """
@@ -131,31 +120,28 @@ def _twice_backward(
             outputs = flat_scores(functional_call(model, leaves, (part,)), len(part), read)
             u = torch.zeros_like(outputs, requires_grad=True)
             gradients = torch.autograd.grad(outputs, list(leaves.values()), u, create_graph=True, allow_unused=True)
-            pairs = zip(gradients, direction.values(), strict=True)
-            total = sum(((g * d).sum() for g, d in pairs if g is not None), torch.zeros(()).to(u))
-            found.append((outputs.detach(), torch.autograd.grad(total, u)[0]))
+            pairs = zip(gradients, leaves.values(), strict=True)
+            total = sum(((g * w.detach()).sum() for g, w in pairs if g is not None), torch.zeros(()).to(u))
+            found.append(torch.autograd.grad(total, u)[0])
     return _rows(found)
 
 
-def _difference(model: nn.Module, x: Tensor, direction: Weights, read: Read | None) -> tuple[np.ndarray, np.ndarray]:
+def _difference(model: nn.Module, x: Tensor, read: Read | None) -> np.ndarray:
     """Return central differences in double precision, accurate to 1e-9 of the outputs."""
     found = []
     own = deep_copy(model).double()
     with untouched(own):
         weights = trained(own)
-        moved = [
-            {name: value + sign * SHORT * direction[name].double() for name, value in weights.items()}
-            for sign in (-1.0, 0.0, 1.0)
-        ]
+        less, more = ({name: (1.0 + sign * SHORT) * value for name, value in weights.items()} for sign in (-1.0, 1.0))
         for part in _parts(x, weights):
-            below, here, above = (flat_scores(functional_call(own, one, (part,)), len(part), read) for one in moved)
-            found.append((here, (above - below) / (2.0 * SHORT)))
+            below, above = (flat_scores(functional_call(own, one, (part,)), len(part), read) for one in (less, more))
+            found.append((above - below) / (2.0 * SHORT))
     return _rows(found)
 
 
-def _rows(found: list[tuple[Tensor, Tensor]]) -> tuple[np.ndarray, np.ndarray]:
-    value, slope = (torch.cat(parts).double().cpu().numpy() for parts in zip(*found, strict=True))
-    return value.reshape(len(value), -1), slope.reshape(len(slope), -1)
+def _rows(found: list[Tensor]) -> np.ndarray:
+    slopes = torch.cat(found).double().cpu().numpy()
+    return np.asarray(slopes.reshape(len(slopes), -1))
 
 
 def _parts(x: Tensor, weights: Weights) -> Iterator[Tensor]:
@@ -184,8 +170,7 @@ class Tangent:
     the kernels hold all pairs of outputs (row = point * outputs + output), or "trace" if they hold the mean over
     outputs, as if all outputs learned separately and at the same rate. `stands_for` is the number of training points
     that a point of the sample represents, relative to the average. `sizes` counts every group's points in the training
-    data. `plan` says how gradients of the network are multiplied; `weights` is the sample of weights if they are too
-    large."""
+    data."""
 
     model: nn.Module
     sample: GroupedData
@@ -200,8 +185,6 @@ class Tangent:
     positive: float
     read: Read | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
-    plan: Plan | None = None
-    weights: tuple[Stratum, ...] | None = None
     _found: dict[Any, Features] = field(default_factory=dict)
     _part_of: tuple[Tangent, np.ndarray] | None = None
 
@@ -255,8 +238,7 @@ class Tangent:
                 )
         if isinstance(recipe.order, GivenOrder):
             raise ValueError(
-                "`order` says which points come, which kernels that were made before do not know: pass the recipe to "
-                "`forecast`."
+                "`order` says which points come. Kernels follow the mean over all orders: Rehearsal takes it."
             )
         lowered = lowered_recipe(recipe, self.sample, self.shares)
         found = question_of(lowered, int(self.sizes.sum()), self.sample, self.columns)
@@ -266,20 +248,21 @@ class Tangent:
     def course(self, question: Question, evaluations: np.ndarray) -> LinearisedOutputs:
         """Return the forecast outputs at these steps."""
         loss, sgd = question.loss, question.sgd
-        if question.law is not None:
-            return steered_course(self, question, evaluations)
         share = self.shared(question)
         goal = targets(self.sample.y, self.columns, loss, self.positive)
         decay = self.radial() if sgd.weight_decay else None
-        if isinstance(loss, Square):
+        if question.law is None and isinstance(loss, Square):
             distance, start = self.flat(self.start_sample - goal), self.flat(self.start_held_out)
             return square_course(self.kernel, self.cross, distance, start, share, sgd, evaluations, decay)
+        first = self.flat(self.start_sample), self.flat(self.start_held_out)
+        training = FeatureTraining(self.kernel, self.features(loss), first, share, sgd, evaluations, decay)
+        if question.law is not None:
+            return steered_course(self, question, training)
 
         def pull(outputs: np.ndarray) -> np.ndarray:
             return self.flat(slope(loss, outputs.reshape(goal.shape), goal))
 
-        first = self.flat(self.start_sample), self.flat(self.start_held_out)
-        return convex_course(self.kernel, self.features(loss), pull, first, share, bend(loss), sgd, evaluations, decay)
+        return convex_course(training, pull, bend(loss))
 
     def features(self, loss: Loss | CrossEntropy) -> Features:
         """The kernels as a few hundred features, computed once for every loss; a half may have those of its sample."""
@@ -311,18 +294,6 @@ class Tangent:
     def why(self, recipe: Recipe, *, step: int) -> Why:
         """What makes the groups' losses differ at this step, by what-if: shares, base rates, spread (see `Why`)."""
         return explain(self, replace(checked_recipe(recipe), steps=step, epochs=None), int(step))
-
-    def spectrum(self, *, lr: float | None = None, modes: int | None = 50, centred: bool = True) -> xr.Dataset:
-        """Return eigenvalues of the sample's kernel and every group's share along each, as `tangent.spectrum` does."""
-        if self.outputs == "trace":
-            raise ValueError('The spectrum needs all pairs of outputs: make the tangent with outputs="full".')
-        goal = targets(self.sample.y, self.columns, Square(), self.positive)
-        count = None if modes is None else min(modes, len(self.kernel))
-        found = spectrum(
-            self.kernel, goal, self.sample.codes, initial=self.start_sample, lr=lr, modes=count, centred=centred
-        )
-        names = self.sample.group_labels
-        return found.assign_coords(group=names[found.coords["group"].values])
 
     def shared(self, question: Question) -> np.ndarray:
         """Return the weight of every row of the sample's kernel in the mean gradient."""

@@ -15,7 +15,7 @@ from tiltmeter.forecast.rehearsal import rehearsal_promise
 from tiltmeter.forecast.result import as_forecast
 from tiltmeter.forecast.task import ForecastTask, copy_seeds, modules_of
 from tiltmeter.forecast.twin.rule import Kind
-from tiltmeter.forecast.twin.twins import ScaledTwin, by_place, scaled, shifted, shifted_anywhere, train_twins
+from tiltmeter.forecast.twin.twins import ScaledTwin, by_place, scaled, shifted, train_twins
 from tiltmeter.forecast.twin.untrained import Untrained, seen_places
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.kinds import (
@@ -93,9 +93,7 @@ def forecast_alone(
 def _trained(task: ForecastTask, cut: CutTwins, progress: bool) -> Trajectory:
     recipes = [twin.recipe(task.recipe, task.steps, cut.kind) for twin in cut.twins]
     new_points = needs_points(task.recipe)
-    networks: list[nn.Module] = [
-        shifted_anywhere(cut.wide, twin) if new_points else shifted(cut.wide, twin) for twin in cut.twins
-    ]
+    networks = [shifted(cut.wide, twin, new_points) for twin in cut.twins]
     data = (task.train, task.held_out) if new_points else by_place(task.train, task.held_out)
     return train_twins(networks, recipes, cut.seeds, *data, task.watch, progress)
 

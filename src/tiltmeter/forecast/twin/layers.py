@@ -199,44 +199,27 @@ def _convolution(layer: _ConvNd, kept: Kept) -> dict[str, Shares]:
     return found
 
 
-def _batch_norm(layer: _BatchNorm | _InstanceNorm, kept: Kept) -> dict[str, Shares]:
+def _one_by_one(layer: Any, kept: Kept) -> dict[str, Shares]:
+    """Normalisation and PReLU: every unit by itself, with the same units on both sides."""
     units = kept.out if kept.out is not None else kept.into
     assert units is not None
-    found = {name: _pick(layer, name, {0: units}) for name in ("weight", "bias", "running_mean", "running_var")}
-    layer.num_features = len(units)
-    return {name: Shares(found[name].get(0, 1.0)) for name in ("weight", "bias")}
-
-
-def _layer_norm(layer: nn.LayerNorm, kept: Kept) -> dict[str, Shares]:
-    units = kept.out if kept.out is not None else kept.into
-    if units is None or len(layer.normalized_shape) != 1:
+    if isinstance(layer, nn.LayerNorm) and len(layer.normalized_shape) != 1:
         raise TypeError("a LayerNorm over several dimensions cannot be cut")
-    found = {name: _pick(layer, name, {0: units}) for name in ("weight", "bias")}
-    layer.normalized_shape = (len(units),)
-    return {name: Shares(shares.get(0, 1.0)) for name, shares in found.items()}
-
-
-def _group_norm(layer: nn.GroupNorm, kept: Kept) -> dict[str, Shares]:
-    units = kept.out if kept.out is not None else kept.into
-    assert units is not None
-    found = {name: _pick(layer, name, {0: units}) for name in ("weight", "bias")}
-    layer.num_channels = len(units)
-    return {name: Shares(shares.get(0, 1.0)) for name, shares in found.items()}
+    if isinstance(layer, nn.PReLU) and layer.num_parameters == 1:
+        return {}
+    found = {name: _pick(layer, name, {0: units}) for name in ("weight", "bias", "running_mean", "running_var")}
+    if isinstance(layer, nn.LayerNorm):
+        layer.normalized_shape = (len(units),)
+    else:
+        size = next(name for name in ("num_features", "num_channels", "num_parameters") if hasattr(layer, name))
+        setattr(layer, size, len(units))
+    return {name: Shares(found[name].get(0, 1.0)) for name in ("weight", "bias")}
 
 
 def _embedding(layer: nn.Embedding, kept: Kept) -> dict[str, Shares]:
     found = _pick(layer, "weight", {1: kept.out})
     layer.embedding_dim = layer.weight.shape[1]
     return {"weight": Shares(found.get(1, 1.0))}
-
-
-def _prelu(layer: nn.PReLU, kept: Kept) -> dict[str, Shares]:
-    if layer.num_parameters == 1:
-        return {}
-    units = kept.out if kept.out is not None else kept.into
-    found = _pick(layer, "weight", {0: units})
-    layer.num_parameters = layer.weight.shape[0]
-    return {"weight": Shares(found.get(0, 1.0))}
 
 
 def _attention(layer: nn.MultiheadAttention, kept: Kept) -> dict[str, Shares]:
@@ -298,11 +281,8 @@ def _recurrent(layer: nn.RNNBase, kept: Kept) -> dict[str, Shares]:
 _RULES: dict[tuple[type, ...], Callable[..., dict[str, Shares]]] = {
     (nn.Linear,): _linear,
     (_ConvNd,): _convolution,
-    (_BatchNorm, _InstanceNorm): _batch_norm,
-    (nn.LayerNorm,): _layer_norm,
-    (nn.GroupNorm,): _group_norm,
+    (_BatchNorm, _InstanceNorm, nn.LayerNorm, nn.GroupNorm, nn.PReLU): _one_by_one,
     (nn.Embedding,): _embedding,
-    (nn.PReLU,): _prelu,
     (nn.MultiheadAttention,): _attention,
     (nn.RNNBase,): _recurrent,
 }

@@ -14,8 +14,6 @@ from tiltmeter.forecast.twin.layers import Shares
 STEPS = 8
 #: The longest side of the tensors on which it is tried.
 SIDE = 4
-#: A constant of Adam up to which its steps do not depend on the size of usual gradients.
-SMALL = 1e-3
 #: Decay and small constants in an optimiser's formula change a step by less than this part.
 TOLERANCE = 0.02
 
@@ -38,8 +36,6 @@ def kind_of(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor], who
     `like` are the parameters of the network, which are not changed; `who` is named in messages.
     """
     made = make(list(like))  # what it says of the shapes is then true
-    if (known := _known(made)) is not None:
-        return known
     shapes = [tuple(min(SIDE, side) for side in one.shape) for one in like]
     name = type(made).__name__
     refused = f"{who} needs an optimiser that treats every weight separately, as SGD and Adam. Found {name}"
@@ -56,20 +52,6 @@ def kind_of(make: Callable[[Sequence[Tensor]], Any], like: Sequence[Tensor], who
     if float((16.0 * one - other).norm()) <= TOLERANCE * float(other.norm()):
         return Kind(False, True)
     raise ValueError(f"{refused}, whose steps are neither proportional to the gradient nor independent of its size.")
-
-
-def _known(made: Any) -> Kind | None:
-    """The kind of torch's own SGD and Adam, whose steps need not be tried; None if they may do something else."""
-    if made._optimizer_step_pre_hooks or made._optimizer_step_post_hooks:
-        return None
-    if type(made) is torch.optim.SGD:
-        return Kind(False, True)
-    kinds = (torch.optim.Adam, torch.optim.AdamW)
-    if type(made) not in kinds or any(float(group["eps"]) > SMALL for group in made.param_groups):
-        return None
-    decays = [group for group in made.param_groups if group["weight_decay"]]
-    apart = type(made) is torch.optim.AdamW or any(group.get("decoupled_weight_decay") for group in decays)
-    return Kind(True, bool(decays) and apart)
 
 
 def _made(make: Callable[[Sequence[Tensor]], Any], shapes: Sequence[tuple[int, ...]], value: float = 0.0) -> Any:

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.optim.lr_scheduler import LRScheduler
 
 from tiltmeter.data.grouped import GroupedData
@@ -167,105 +166,77 @@ def by_place(train: GroupedData, held_out: GroupedData) -> tuple[GroupedData, Gr
     return train.with_points(first), held_out.with_points(len(train) + np.arange(len(held_out))[:, None])
 
 
-class Points:
-    """All points, and what is added to the scores at each; `fresh` the same with statistics that have seen no batch."""
+class KnownPoints:
+    """All points, and what is added to the scores at each; `early` the same with statistics that have seen no batch."""
 
-    __slots__ = ("added", "count", "fresh", "held_out", "train")
+    __slots__ = ("added", "count", "early", "held_out", "train")
 
-    def __init__(self, train: Tensor, held_out: Tensor, added: Tensor | None, fresh: Tensor | None = None) -> None:
+    def __init__(self, train: Tensor, held_out: Tensor, added: Tensor | None, early: Tensor | None = None) -> None:
         self.train, self.held_out, self.added, self.count = train, held_out, added, len(train)
-        self.fresh = fresh
+        self.early = early
 
-    def at(self, places: Tensor) -> tuple[Tensor, Tensor | None]:
+    def at(self, places: Tensor, early: bool) -> tuple[Tensor, Tensor | None, Tensor | None]:
         """The points at these places, which are all of one kind, and what is added there, where the places are."""
-        device, places = places.device, places.to(self.train.device)
-        first = bool(places[0] < self.count)
+        device, here = places.device, places[:, 0].to(self.train.device)
+        first = bool(here[0] < self.count)
         # Of one row after another, this takes a fraction of the time of x[places].
-        x = self.train.index_select(0, places) if first else self.held_out.index_select(0, places - self.count)
-        return x.to(device), None if self.added is None else self.added.index_select(0, places).to(device)
+        x = self.train.index_select(0, here) if first else self.held_out.index_select(0, here - self.count)
+        added, at_first = (
+            None if known is None else known.index_select(0, here).to(device)
+            for known in (self.added, self.early if early else None)
+        )
+        return x.to(device), added, at_first
 
 
-class Shifted(nn.Module):
-    """The scores of a network at places among these points, plus what is known of each place."""
+class NewPoints(NamedTuple):
+    """For points that are not known yet: the untrained networks are asked at every point, which costs their passes.
 
-    def __init__(
-        self,
-        network: nn.Module,
-        points: Points,
-        read: Read | None,
-        layer: _BatchNorm | None = None,
-        norms: Mapping[str, float] | None = None,
-    ) -> None:
-        super().__init__()
-        self.network, self.points, self._read = network, points, read
-        self._layer = [layer]  # in a list: it is a part of the network already
-        self.gradient_norms = {f"network.{name}": norm for name, norm in (norms or {}).items()}
+    `settled` are the user's network and the twin, None if the twin is the network itself; `early` are the same with the
+    statistics of batch normalisation that have seen no batch.
+    """
 
-    def forward(self, places: Tensor) -> Tensor:
-        x, added = self.points.at(places[:, 0])
-        found = flat_scores(self.network(x), len(x), self._read)
-        return found if added is None else found + self._settled(added, places[:, 0])
+    read: Read | None
+    settled: tuple[nn.Module, nn.Module] | None = None
+    early: tuple[nn.Module, nn.Module] | None = None
 
-    def _settled(self, added: Tensor, places: Tensor) -> Tensor:
-        """What is added while the statistics of batch normalisation still settle."""
-        kept = unsettled(self, self._layer[0])
-        if not kept or self.points.fresh is None:
-            return added
-        fresh = self.points.fresh[places.to(self.points.fresh.device)].to(added.device)
-        return kept * fresh + (1.0 - kept) * added
+    def at(self, x: Tensor, early: bool) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """The points, and what the user's network answers beyond the twin."""
+        return x, self._difference(self.settled, x), self._difference(self.early if early else None, x)
 
-
-def unsettled(module: nn.Module, layer: _BatchNorm | None) -> float:
-    """The part of its first statistics that batch normalisation has kept: it forgets them at the rate `momentum`."""
-    if module.training or layer is None or layer.num_batches_tracked is None:
-        return 0.0
-    return float((1.0 - (layer.momentum or 0.0)) ** int(layer.num_batches_tracked))
-
-
-class Pair(NamedTuple):
-    """The user's untrained network and the untrained twin; both are only read."""
-
-    wide: nn.Module
-    thin: nn.Module
-
-    def difference(self, x: Tensor, read: Read | None) -> Tensor:
-        """What the first answers beyond the second."""
+    def _difference(self, pair: tuple[nn.Module, nn.Module] | None, x: Tensor) -> Tensor | None:
+        if pair is None:
+            return None
         with torch.no_grad():
-            wide, thin = (flat_scores(model.eval()(x), len(x), read) for model in self)
+            wide, thin = (flat_scores(model.eval()(x), len(x), self.read) for model in pair)
             return wide - thin
 
 
-class ShiftedAnywhere(nn.Module):
-    """As `Shifted`, for points themselves: the untrained networks are asked at every point, which costs their passes.
+class Shifted(nn.Module):
+    """The scores of a network, plus what is added at each point; it takes points, or places among known ones."""
 
-    `settled` are both networks, None if the twin is the network itself; `early` are the same with the statistics of
-    batch normalisation that have seen no batch.
-    """
-
-    def __init__(
-        self,
-        network: nn.Module,
-        read: Read | None,
-        settled: Pair | None = None,
-        early: Pair | None = None,
-        layer: _BatchNorm | None = None,
-        norms: Mapping[str, float] | None = None,
-    ) -> None:
+    def __init__(self, twin: ScaledTwin, points: KnownPoints | NewPoints, read: Read | None) -> None:
         super().__init__()
-        self.network, self._read = network, read
-        self._others = [settled, early, layer]  # in a list: no parts of this module
-        self.gradient_norms = {f"network.{name}": norm for name, norm in (norms or {}).items()}
+        self.network, self.points, self._read = twin.network, points, read
+        unseen = list(fresh(twin.network))
+        # In a list: it is a part of the network already.
+        self._layer = [twin.network.get_submodule(unseen[0]) if unseen and not twin.whole else None]
+        norms = {name: scale.norm for name, scale in twin.scales.items()}
+        self.gradient_norms = {f"network.{name}": norm for name, norm in norms.items()}
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, given: Tensor) -> Tensor:
+        kept = self._unsettled()
+        x, added, early = self.points.at(given, kept > 0.0)
         found = flat_scores(self.network(x), len(x), self._read)
-        settled, early, layer = self._others
-        if settled is None:
+        if added is None:
             return found
-        assert isinstance(settled, Pair)
-        added = settled.difference(x, self._read)
-        if isinstance(early, Pair) and isinstance(layer, _BatchNorm) and (kept := unsettled(self, layer)):
-            added = kept * early.difference(x, self._read) + (1.0 - kept) * added
-        return found + added
+        return found + (added if early is None else kept * early + (1.0 - kept) * added)
+
+    def _unsettled(self) -> float:
+        """The part of its first statistics that batch normalisation has kept, which it forgets at its momentum."""
+        layer: Any = self._layer[0]
+        if self.training or layer is None or layer.num_batches_tracked is None:
+            return 0.0
+        return float((1.0 - (layer.momentum or 0.0)) ** int(layer.num_batches_tracked))
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,11 +251,6 @@ class ScaledTwin:
     def whole(self) -> bool:
         """Whether nothing was cut: the twin is the network itself."""
         return not self.scales
-
-    @property
-    def norms(self) -> dict[str, float]:
-        """What the square of every parameter's gradient counts in the norm of the wide network."""
-        return {name: scale.norm for name, scale in self.scales.items()}
 
     def scale(self, name: str) -> Scale:
         """The rule of this parameter."""
@@ -323,25 +289,21 @@ def scaled(found: Cut, outputs: int) -> ScaledTwin:
     return ScaledTwin(found.model, scales, found)
 
 
-def shifted(wide: Untrained, twin: ScaledTwin) -> Shifted:
-    """The twin plus what the user's untrained network says beyond the untrained twin, at every point."""
-    if twin.whole:
-        return Shifted(twin.network, Points(*wide.x, None), wide.read)
-    names = list(fresh(twin.network))
-    added, early = wide.beyond(twin.network), wide.early_beyond(twin.network)
-    layer: Any = twin.network.get_submodule(names[0]) if names else None
-    return Shifted(twin.network, Points(*wide.x, added, early), wide.read, layer, twin.norms)
+def shifted(wide: Untrained, twin: ScaledTwin, new_points: bool = False) -> Shifted:
+    """The twin plus what the user's untrained network says beyond the untrained twin.
 
-
-def shifted_anywhere(wide: Untrained, twin: ScaledTwin) -> ShiftedAnywhere:
-    """The same for points that are not known yet."""
-    if twin.whole:
-        return ShiftedAnywhere(twin.network, wide.read)
-    names = list(fresh(twin.network))
-    early = Pair(deep_copy(wide.model), deep_copy(twin.network)) if names else None
-    settled = Pair(wide.gathered(wide.model), wide.gathered(twin.network))
-    layer: Any = twin.network.get_submodule(names[0]) if names else None
-    return ShiftedAnywhere(twin.network, wide.read, settled, early, layer, twin.norms)
+    It takes places among the points of `wide`, or with `new_points` any points.
+    """
+    points: KnownPoints | NewPoints
+    if not new_points:
+        known = (None, None) if twin.whole else (wide.beyond(twin.network), wide.early_beyond(twin.network))
+        points = KnownPoints(*wide.x, *known)
+    elif twin.whole:
+        points = NewPoints(wide.read)
+    else:
+        early = (deep_copy(wide.model), deep_copy(twin.network)) if list(fresh(twin.network)) else None
+        points = NewPoints(wide.read, (wide.gathered(wide.model), wide.gathered(twin.network)), early)
+    return Shifted(twin, points, wide.read)
 
 
 def train_twins(

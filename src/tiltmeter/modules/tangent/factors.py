@@ -26,6 +26,9 @@ class Factor(Protocol):
     def gram(self, other: Any) -> Tensor:
         """Inner products with the gradients of other points in the same form, (n C, m C)."""
 
+    def at(self, places: Tensor) -> Tensor:
+        """The gradients of some numbers of the layer, (n, C, places)."""
+
 
 #: With this many times more shared rows than positions, few positions use the same row: zeros are left out.
 SPARSE = 25
@@ -67,6 +70,11 @@ class Lookup:
             some = shared[start : start + step]
             found += self._sums(some).flatten(0, 1) @ other._sums(some).flatten(0, 1).T
         return found
+
+    def at(self, places: Tensor) -> Tensor:
+        width = self.delta.shape[3]
+        used = self.lines[..., None] == places // width
+        return (self.delta[..., places % width] * used[:, None]).sum(2)
 
     def _among(self, some: Tensor) -> tuple[Tensor, Tensor]:
         """Which of these rows (sorted) each position uses, and its gradients; zero if it uses none of them."""
@@ -120,6 +128,9 @@ class Rows:
     def gram(self, other: Rows) -> Tensor:
         return self.gradients.flatten(0, 1) @ other.gradients.flatten(0, 1).T
 
+    def at(self, places: Tensor) -> Tensor:
+        return self.gradients[:, :, places]
+
 
 #: Largest number of entries in a temporary array of pairs of positions.
 PAIRS = 2**24
@@ -172,3 +183,7 @@ class Tokens:
             both = (self.delta[part].flatten(0, 2) @ delta.T).view(-1, outputs, places, m, outputs, places_there)
             found[part] = torch.einsum("itju,ictjdu->icjd", inputs, both)
         return found.view(n * outputs, m * outputs)
+
+    def at(self, places: Tensor) -> Tensor:
+        width = self.a.shape[2]
+        return (self.delta[..., places // width] * self.a[:, None][..., places % width]).sum(2)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Literal
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -19,6 +19,17 @@ __all__ = ["check_memory", "initial_scores", "kernel_memory", "kernels", "tangen
 
 #: Which products of outputs a kernel contains: those of all pairs of outputs, or the mean over equal outputs.
 Outputs = Literal["full", "trace"]
+
+Work = TypeVar("Work")
+
+
+class _How(NamedTuple):
+    """What a kernel holds of several outputs, and how it is computed."""
+
+    outputs: Outputs
+    read: Read | None
+    chunk: int
+    dtype: np.typing.DTypeLike
 
 
 def tangent_kernel(
@@ -60,9 +71,8 @@ def tangent_kernel(
         chunk: Points that pass through the model at once; fewer need less memory.
         dtype: Type of the result.
     """
-    if other is None:
-        return _compute(model, x, (), True, outputs, read, chunk, dtype)[0][0]
-    return _compute(model, x, (other,), False, outputs, read, chunk, dtype)[0][0].T
+    found = _compute(model, x, other, other is None, _How(outputs, read, chunk, dtype))[0]
+    return found if other is None else found.T
 
 
 def kernels(
@@ -86,26 +96,8 @@ def kernels(
     `tell` is called with the amount of work done, out of 2 n (n + m): pairs of points, and the same amount for
     gradients.
     """
-    (train, held_out), _ = _compute(model, x_train, (x_held_out,), True, outputs, read, chunk, dtype, tell)
+    train, held_out = _compute(model, x_train, x_held_out, True, _How(outputs, read, chunk, dtype), tell)
     return train, held_out
-
-
-def planned_kernels(
-    model: nn.Module,
-    x: Tensor,
-    others: Sequence[Tensor],
-    *,
-    outputs: Outputs,
-    read: Read | None,
-    plan: Plan | None = None,
-    tell: Tell | None = None,
-) -> tuple[list[np.ndarray], Plan]:
-    """K(x, x) and K(other, x) for each of the others, and the plan by which they were computed.
-
-    With the plan of a network of which `model` is a copy with other weights, nothing is tried and checked again.
-    """
-    given = None if plan is None else plan.on(bare(model))
-    return _compute(model, x, others, True, outputs, read, 256, np.float64, tell, given)
 
 
 def initial_scores(model: nn.Module, x: Tensor, *, read: Read | None = None, chunk: int = 256) -> np.ndarray:
@@ -129,45 +121,53 @@ def initial_scores(model: nn.Module, x: Tensor, *, read: Read | None = None, chu
 def _compute(
     model: nn.Module,
     x: Tensor,
-    others: Sequence[Tensor],
+    other: Tensor | None,
     symmetric: bool,
-    outputs: Outputs,
-    read: Read | None,
-    chunk: int,
-    dtype: np.typing.DTypeLike,
+    how: _How,
     tell: Tell | None = None,
-    plan: Plan | None = None,
-) -> tuple[list[np.ndarray], Plan]:
-    """K(x, x) if `symmetric`, then K(other, x) for each of the others; and the plan, made here unless given."""
-    if outputs not in ("full", "trace"):
-        raise ValueError(f'`outputs` should be "full" or "trace". Found outputs = {outputs!r}.')
-    if chunk < 1:
-        raise ValueError(f"`chunk` should be at least 1. Found chunk = {chunk}.")
-    if np.dtype(dtype) not in (np.float32, np.float64):
-        raise ValueError(f"`dtype` should be float32 or float64. Found dtype = {np.dtype(dtype)}.")
-    for name, points in (("x", x), *(("other", other) for other in others)):
-        _check_points(points, name)
-    model = bare(model)
+) -> list[np.ndarray]:
+    """K(x, x) if `symmetric`, then K(other, x) unless `other` is None."""
+    if how.outputs not in ("full", "trace"):
+        raise ValueError(f'`outputs` should be "full" or "trace". Found outputs = {how.outputs!r}.')
+    if how.chunk < 1:
+        raise ValueError(f"`chunk` should be at least 1. Found chunk = {how.chunk}.")
+    if np.dtype(how.dtype) not in (np.float32, np.float64):
+        raise ValueError(f"`dtype` should be float32 or float64. Found dtype = {np.dtype(how.dtype)}.")
+    _check_points(x, "x")
+    if other is not None:
+        _check_points(other, "other")
+
+    def filled(plan: Plan) -> list[np.ndarray]:
+        side = 1 if plan.trace else plan.outputs
+        fixed = 0 if other is None else len(other)
+        check_memory(
+            len(x), len(x) * symmetric + fixed, plan.outputs, outputs=how.outputs, dtype=how.dtype, fixed=fixed
+        )
+        own = np.zeros((len(x) * side, len(x) * side), how.dtype) if symmetric else None
+        crossed = None if other is None else Crossed(other, np.zeros((fixed * side, len(x) * side), how.dtype))
+        fill(plan, x, own, crossed, how.chunk, tell)
+        found = [target for target in (own, None if crossed is None else crossed.target) if target is not None]
+        if not any(np.count_nonzero(target) for target in found):
+            raise ValueError(
+                "The scores should change with the trained parameters. Found a constant output: every gradient is "
+                f"zero ({', '.join(plan.parts[:3])})."
+            )
+        return found
+
     # Testing to which point a gradient belongs needs several points.
-    tried = x if len(x) > 2 else torch.cat([x, *others])
+    tried = x if len(x) > 2 or other is None else torch.cat([x, other])
+    return by_plan(bare(model), tried, how.read, how.outputs == "trace", filled)
+
+
+def by_plan(model: nn.Module, x: Tensor, read: Read | None, trace: bool, work: Callable[[Plan], Work]) -> Work:
+    """What is computed by the plan of a model; again by another plan if a layer leaves its rule on the way."""
     distrusted: list[nn.Module] = []
     with untouched(model), plain_attention():
         while True:
-            plan = plan or make_plan(model, tried, read, outputs == "trace", distrusted)
-            side = 1 if plan.trace else plan.outputs
-            fixed = sum(len(other) for other in others)
-            check_memory(len(x), len(x) * symmetric + fixed, plan.outputs, outputs=outputs, dtype=dtype, fixed=fixed)
-            found = [np.zeros((len(p) * side, len(x) * side), dtype) for p in ([x] if symmetric else []) + [*others]]
-            crossed = [Crossed(p, target) for p, target in zip(others, found[symmetric:], strict=True)]
             try:
-                fill(plan, x, found[0] if symmetric else None, crossed, chunk, tell)
+                return work(make_plan(model, x, read, trace, distrusted))
             except StrayLayer as stray:
                 distrusted.append(stray.layer)
-                plan = None
-            else:
-                break
-    check_moves(found, plan)
-    return found, plan
 
 
 def _check_points(x: Any, name: str) -> None:
@@ -175,15 +175,6 @@ def _check_points(x: Any, name: str) -> None:
         raise TypeError(f"`{name}` should be a tensor of points. Found {type(x).__name__}.")
     if x.ndim == 0 or len(x) == 0:
         raise ValueError(f"`{name}` should hold at least one point. Found shape {tuple(x.shape)}.")
-
-
-def check_moves(found: Sequence[np.ndarray], plan: Plan) -> None:
-    """Refuse kernels that are zero everywhere."""
-    if not any(np.count_nonzero(target) for target in found):
-        raise ValueError(
-            "The scores should change with the trained parameters. Found a constant output: every gradient is zero "
-            f"({', '.join(plan.parts[:3])})."
-        )
 
 
 class plain_attention:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -52,19 +52,19 @@ def fill(
     plan: Plan,
     x: Tensor,
     symmetric: np.ndarray | None,
-    crossed: Sequence[Crossed],
+    crossed: Crossed | None,
     chunk: int,
     tell: Tell | None = None,
 ) -> None:
-    """Write K(x, x) into `symmetric`, computing its upper triangle, and every K(other, x) into its target.
+    """Write K(x, x) into `symmetric`, computing its upper triangle, and K(other, x) into the target of `crossed`.
 
     Gradients are kept for as many points as fit into the memory of the targets; the others are computed again for each
     such group. Usually all fit, and none is computed twice. `tell` is called with the amount of work done, out of 2
     len(x) (len(x) + others): all pairs, and the same amount for the gradients, which may take most of the time.
     """
     work = _Work(tell)
-    targets = [*([symmetric] if symmetric is not None else []), *[c.target for c in crossed]]
     size = block_size(plan, chunk)
+    targets = [target for target in (symmetric, None if crossed is None else crossed.target) if target is not None]
     allowance = max(chunk_bytes(), sum(target.nbytes for target in targets))
     per_group = max(1, allowance // (plan.held * size + 1)) * size
     for first in range(0, len(x), per_group):
@@ -82,51 +82,17 @@ def fill(
                 for block in group:
                     _both(plan, symmetric, block, other)
                     work.add(2 * block.points * other.points)
-        for there in crossed:
-            for other in _blocks(plan, there.x, 0, len(there.x), size):
+        if crossed is not None:
+            for other in _blocks(plan, crossed.x, 0, len(crossed.x), size):
                 work.add(len(x) * other.points if not first else 0)
                 for block in group:
-                    _place(plan, there.target, other, block, _product(plan, other, block))
+                    _place(plan, crossed.target, other, block, _product(plan, other, block))
                     work.add(block.points * other.points)
 
 
 def block_size(plan: Plan, chunk: int = 256) -> int:
     """How many points go through the network together."""
     return max(1, min(chunk, chunk_bytes() // (plan.held + plan.passing + 1)))
-
-
-def strip(plan: Plan, x: Tensor, other: Tensor, first: int, last: int, size: int) -> tuple[np.ndarray, np.ndarray]:
-    """K(x[first:last], x[first:]) and K(other, x[first:last]), the same to the bit as the parts that `fill` writes.
-
-    `first` and `last` should be edges of blocks of `size` points. Only the gradients of x[first:last] are held.
-    """
-    side = 1 if plan.trace else plan.outputs
-    rows = np.zeros(((last - first) * side, (len(x) - first) * side))
-    seen = np.zeros((len(other) * side, (last - first) * side))
-    group = list(_blocks(plan, x, first, last, size))
-
-    def place(target: np.ndarray, up: tuple[int, int], across: tuple[int, int], found: np.ndarray) -> None:
-        target[up[0] * side : up[1] * side, across[0] * side : across[1] * side] = found
-
-    for i, block in enumerate(group):
-        mine = (block.start - first, block.stop - first)
-        for there in group[i:]:
-            theirs = (there.start - first, there.stop - first)
-            found = _product(plan, block, there)
-            if there is block:
-                found = 0.5 * (found + found.T)
-            else:
-                place(rows, theirs, mine, found.T)
-            place(rows, mine, theirs, found)
-    for there in _blocks(plan, x, last, len(x), size):
-        for block in group:
-            mine, theirs = (block.start - first, block.stop - first), (there.start - first, there.stop - first)
-            place(rows, mine, theirs, _product(plan, block, there))
-    for there in _blocks(plan, other, 0, len(other), size):
-        for block in group:
-            mine = (block.start - first, block.stop - first)
-            place(seen, (there.start, there.stop), mine, _product(plan, there, block))
-    return rows, seen
 
 
 def _blocks(plan: Plan, x: Tensor, first: int, last: int, size: int) -> Iterator[Block]:

@@ -12,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 from tiltmeter.modules.forward import Read, scores
-from tiltmeter.modules.tangent.rules import OPENED
 
 
 class Tapped(NamedTuple):
@@ -32,46 +31,34 @@ def placed(model: nn.Module, x: Tensor) -> Tensor:
 
 def capture(
     model: nn.Module, layers: Sequence[nn.Module], x: Tensor, read: Read | None, start: int = 0
-) -> tuple[Tensor, dict[nn.Module, list[Tensor] | None]]:
-    """Scores (points, outputs), and for each layer [its input, gradients at its output, ...] for each tap.
+) -> tuple[Tensor, dict[nn.Module, tuple[Tensor, Tensor] | None]]:
+    """Scores (points, outputs), and for each layer its input and the gradients at its output.
 
     Gradients are (points, outputs, ...). The value is None for a layer that was called twice or not on the points; a
     layer that was not called is left out. `start` is the number of the first point, for messages.
     """
-    seen: dict[nn.Module, list[Tapped] | None] = {}
+    seen: dict[nn.Module, Tapped | None] = {}
 
     def watch(module: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any], output: Any) -> Any:
-        if module in seen:
+        fed = [*args, *kwargs.values()]
+        usual = len(fed) == 1 and isinstance(fed[0], Tensor) and isinstance(output, Tensor)
+        if module in seen or not usual:
             seen[module] = None
             return None
-        taps: list[Tapped] = []
-
-        def tap(inputs: Tensor, returned: Tensor) -> Tensor:
-            # A zero is added because the next layer may change the output in place, but never the zero.
-            zero = torch.zeros_like(returned, requires_grad=True)
-            taps.append(Tapped(inputs.detach(), zero))
-            return returned + zero
-
-        if type(module) in OPENED:
-            output = OPENED[type(module)](module, args, kwargs, output, tap)
-        else:
-            fed = [*args, *kwargs.values()]
-            usual = len(fed) == 1 and isinstance(fed[0], Tensor) and isinstance(output, Tensor)
-            output = tap(fed[0], output) if usual else None
-        seen[module] = taps if output is not None and all(_on_points(pair, len(x)) for pair in taps) else None
-        return output
+        # A zero is added because the next layer may change the output in place, but never the zero.
+        tapped = Tapped(fed[0].detach(), torch.zeros_like(output, requires_grad=True))
+        seen[module] = tapped if _on_points(tapped, len(x)) else None
+        return output + tapped.zero
 
     with _hooked(layers, watch), torch.enable_grad():
         _, found = next(scores(model, x, read, len(x)))
         found = found.reshape(len(x), -1)
     check_finite(found, start)
-    used = [(module, inputs, zero) for module, taps in seen.items() for inputs, zero in taps or ()]
-    deltas = _backward(found, [zero for _, _, zero in used], len(x))
-    captured: dict[nn.Module, list[Tensor] | None] = {m: None if taps is None else [] for m, taps in seen.items()}
-    for (module, inputs, _), delta in zip(used, deltas, strict=True):
-        pairs = captured[module]
-        assert pairs is not None
-        pairs += [_at_least_single(_by_point(inputs, len(x))), _at_least_single(delta)]
+    used = {module: tapped for module, tapped in seen.items() if tapped is not None}
+    deltas = _backward(found, [tapped.zero for tapped in used.values()], len(x))
+    captured: dict[nn.Module, tuple[Tensor, Tensor] | None] = dict.fromkeys(seen)
+    for (module, tapped), delta in zip(used.items(), deltas, strict=True):
+        captured[module] = _at_least_single(_by_point(tapped.inputs, len(x))), _at_least_single(delta)
     return found.detach(), captured
 
 

@@ -10,8 +10,6 @@ from tiltmeter.threads import SHARE, available_memory
 
 #: Bytes that the gradients of one block of points may always take in addition to the kernel.
 CHUNK_BYTES = 2**28
-#: Vectors of the length of the sample that a forecast holds: a basis of 240 of them, its image, and their parts.
-FEATURES = 1000
 
 
 def kernel_memory(
@@ -26,39 +24,6 @@ def kernel_memory(
     """
     side = outputs_count if outputs == "full" else 1
     return 2 * n * m * side**2 * np.dtype(dtype).itemsize + CHUNK_BYTES
-
-
-def stored_memory(n: int, m: int, outputs_count: int = 1, *, outputs: str = "full") -> int:
-    """Memory in bytes for a forecast from kernels in files: both halves of the sample, and what is being computed.
-
-    >>> f"{stored_memory(20_000, 5_000) / 2**30:.1f} GiB instead of {kernel_memory(20_000, 25_000) / 2**30:.1f} GiB"
-    '2.7 GiB instead of 7.7 GiB'
-
-    The kernel itself stays in its file: the operating system keeps as much of it in memory as is free. The halves, from
-    which the size of the sample is corrected, are copied.
-    """
-    side = outputs_count if outputs == "full" else 1
-    halves = 2 * (n // 2 + 1) ** 2 + n * m
-    return 8 * (halves * side**2 + FEATURES * (n + m) * side) + CHUNK_BYTES
-
-
-def check_stored_memory(n: int, m: int, outputs_count: int, outputs: str, available: int | None = None) -> None:
-    """Refuse a sample whose halves do not fit.
-
-    >>> check_stored_memory(100_000, 5_000, 1, "full", available=24 * 2**30)
-    Traceback (most recent call last):
-    ...
-    ValueError: `sample` should be smaller: with kernels in files, 100000 points with 1 output need 42.0 GiB of the \
-24.0 GiB that are free.
-    """
-    there = available_memory() if available is None else available
-    needed = stored_memory(n, m, outputs_count, outputs=outputs)
-    if there is not None and needed > SHARE * there:
-        raise ValueError(
-            f"`sample` should be smaller: with kernels in files, {n} points with {outputs_count} "
-            f"{'output' if outputs_count == 1 else 'outputs'} need {needed / 2**30:.1f} GiB of the "
-            f"{there / 2**30:.1f} GiB that are free{_cheaper(outputs, outputs_count)}."
-        )
 
 
 def chunk_bytes() -> int:
@@ -94,12 +59,10 @@ needs 149.3 GiB of the 24.0 GiB that are free.
     slope = (m - fixed) / n
     fits = math.floor(2 * room / (fixed + math.sqrt(fixed**2 + 4 * slope * room))) if room else 0
     fits = fits // 100 * 100 if fits >= 1000 else fits  # rounded down, which is easier to read
+    several = outputs == "full" and outputs_count > 1
+    cheaper = f'; outputs="trace" needs {outputs_count**2} times less' if several else ""
     raise ValueError(
         f"`sample` should be at most {fits} to fit in memory. Found {n} points with {outputs_count} "
         f"{'output' if outputs_count == 1 else 'outputs'}, whose kernel needs {needed / 2**30:.1f} GiB of the "
-        f"{there / 2**30:.1f} GiB that are free{_cheaper(outputs, outputs_count)}."
+        f"{there / 2**30:.1f} GiB that are free{cheaper}."
     )
-
-
-def _cheaper(outputs: str, outputs_count: int) -> str:
-    return f'; outputs="trace" needs {outputs_count**2} times less' if outputs == "full" and outputs_count > 1 else ""

@@ -60,12 +60,7 @@ class Plan:
             found.append(rows.folded() if self.trace else rows)
         return found
 
-    def on(self, copy: nn.Module) -> Plan:
-        """The same plan for a copy of the model, whatever its weights are by now."""
-        same = dict(zip(self.model.modules(), copy.modules(), strict=True))
-        return replace(self, model=copy, layers={same[layer]: name for layer, name in self.layers.items()})
-
-    def _settled(self, layer: nn.Module, taps: list[Tensor] | None) -> Factor:
+    def _settled(self, layer: nn.Module, taps: tuple[Tensor, Tensor] | None) -> Factor:
         factor = _by_rule(layer, taps)
         if factor is None:
             raise StrayLayer(layer)
@@ -116,7 +111,7 @@ def _candidates(model: nn.Module, distrusted: Sequence[nn.Module]) -> dict[nn.Mo
     }
 
 
-def _by_rule(layer: nn.Module, taps: list[Tensor] | None) -> Factor | None:
+def _by_rule(layer: nn.Module, taps: tuple[Tensor, Tensor] | None) -> Factor | None:
     if taps is None:
         return None
     try:

@@ -15,7 +15,7 @@ import stat
 import uuid
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO, Literal
@@ -26,8 +26,7 @@ from tiltmeter.shown_text import shortened
 
 #: How the names of files end that are being written.
 ASIDE = ".aside"
-#: Bytes of a large file whose checksum is taken at a time.
-PART_BYTES = 2**20
+#: What is said of a file whose checksum does not match.
 CHANGED = "its checksum does not match: it was changed after it was written"
 _TAIL = len(b',"crc":"00000000"}\n')
 _LOOSE = re.compile(rb',\s*"crc":\s*"([0-9a-f]{8})"\s*\}\s*')
@@ -157,32 +156,6 @@ def write_array(path: Path, values: np.ndarray) -> int:
     return zlib.crc32(buffer.getbuffer())
 
 
-def write_array_rows(path: Path, shape: tuple[int, ...], dtype: np.dtype[Any], parts: Iterable[np.ndarray]) -> int:
-    """Write a NumPy file from consecutive rows, for arrays that do not fit in memory; return its checksum.
-
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     rows = (np.full((2, 2), i) for i in range(2))
-    ...     _ = write_array_rows(Path(folder) / "a.npy", (4, 2), np.dtype(float), rows)
-    ...     np.load(Path(folder) / "a.npy")[:, 0].tolist()
-    [0.0, 0.0, 1.0, 1.0]
-
-    It appears when it is complete, written by plain writes, so that a full disk is an error; through a memory map it
-    would kill the process.
-    """
-    with written_aside(path) as aside, aside.open("wb") as file:
-        header = {"descr": np.lib.format.dtype_to_descr(dtype), "fortran_order": False, "shape": shape}
-        beginning = io.BytesIO()
-        np.lib.format.write_array_header_1_0(beginning, header)
-        file.write(beginning.getbuffer())
-        checksum = zlib.crc32(beginning.getbuffer())
-        for part in parts:
-            numbers = np.ascontiguousarray(part, dtype=dtype).data
-            file.write(numbers)
-            checksum = zlib.crc32(numbers, checksum)
-    return checksum
-
-
 def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | None = None) -> np.ndarray:
     """Return the array that `write_array` wrote; a ValueError says what is wrong with the file."""
     with _errors_told(path), open_file(path) as file:
@@ -194,23 +167,6 @@ def read_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int | N
             if zlib.crc32(values.ravel(order="K").data, zlib.crc32(file.read(here))) != checksum:
                 raise ValueError(CHANGED)
     return values
-
-
-def map_array(path: Path, dtype: str, shape: tuple[int, ...], checksum: int) -> np.ndarray:
-    """Return the array in a file, checked like that of `read_array`, without ever holding it in memory.
-
-    It is a plain array, so that results of it are in memory.
-    """
-    with _errors_told(path), open_file(path) as file:
-        order = _checked_header(file, path, dtype, shape)
-        here = file.tell()
-        file.seek(0)
-        so_far = 0
-        while part := file.read(PART_BYTES):
-            so_far = zlib.crc32(part, so_far)
-        if so_far != checksum:
-            raise ValueError(CHANGED)
-        return np.asarray(np.memmap(file, np.dtype(dtype), "r", here, shape, order))
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
@@ -23,19 +23,16 @@ TOGETHER = 8
 class Features:
     """Rows `sample` (n, r) and `held_out` (m, r) whose products are the kernels, as nearly as r features allow.
 
-    `dual` (n, r) maps them to the weights of the network: a weight vector v of the features is the displacement
-    Jacobian^T dual v of the network. `missing` is the fraction of the trace of the sample's kernel that the features
-    lack, 0 if they are exact.
+    `missing` is the fraction of the trace of the sample's kernel that the features lack, 0 if they are exact.
     """
 
     sample: np.ndarray
     held_out: np.ndarray
-    dual: np.ndarray
     missing: float
 
     def at(self, rows: np.ndarray) -> Features:
-        """The same features of some points of the sample; `dual`, which needs all of them, is left out."""
-        return Features(self.sample[rows], self.held_out, self.dual[:0], self.missing)
+        """The same features of some points of the sample."""
+        return replace(self, sample=self.sample[rows])
 
 
 def features(kernel: np.ndarray, cross: np.ndarray, start: np.ndarray, most: int = MOST) -> Features:
@@ -64,8 +61,8 @@ def features(kernel: np.ndarray, cross: np.ndarray, start: np.ndarray, most: int
     # Sorted by length, without features that the kernel does not have, so that they can be truncated.
     squares, turned = np.linalg.eigh(rows.T @ rows)
     axes = turned.T[::-1][squares[::-1] > NOTHING * squares.max(initial=0.0)]
-    rows, dual = rows @ axes.T, space.basis @ (turn @ axes.T)
-    return Features(rows, cross @ dual, dual, max(0.0, 1.0 - float((rows**2).sum()) / trace))
+    rows = rows @ axes.T
+    return Features(rows, cross @ (space.basis @ (turn @ axes.T)), max(0.0, 1.0 - float((rows**2).sum()) / trace))
 
 
 Slope = Callable[[np.ndarray], np.ndarray]
@@ -149,66 +146,79 @@ TOLERANCE = 1e-6
 Pull = Callable[[np.ndarray], np.ndarray]
 
 
-def convex_course(
-    kernel: np.ndarray,
-    features: Features,
-    pull: Pull,
-    start: tuple[np.ndarray, np.ndarray],
-    share: np.ndarray,
-    bend: float,
-    optimiser: PlainSGD,
-    evaluations: np.ndarray,
-    radial: tuple[np.ndarray, np.ndarray] | None = None,
-) -> LinearisedOutputs:
-    """Return the outputs during gradient descent on sum(share * loss) in these features.
+@dataclass(frozen=True)
+class FeatureTraining:
+    """Gradient descent of the linearised network in a few features of its kernel.
+
+    A state holds the weights of the features, (features + 1, columns); its last row is the factor left on the initial
+    weights. `start` holds the outputs at the sample and at the held-out points before training, `share` the weight of
+    every row of the sample. With weight decay, `radial` holds the derivatives of the outputs at both sets of points
+    when all weights are scaled.
+    """
+
+    kernel: np.ndarray
+    features: Features
+    start: tuple[np.ndarray, np.ndarray]
+    share: np.ndarray
+    optimiser: PlainSGD
+    evaluations: np.ndarray
+    radial: tuple[np.ndarray, np.ndarray] | None = None
+
+    def first(self) -> np.ndarray:
+        """The state before training."""
+        state = np.zeros((self.features.sample.shape[1] + 1, self.start[0].shape[1]))
+        state[-1] = 1.0
+        return state
+
+    def outputs(self, state: np.ndarray) -> np.ndarray:
+        """The outputs at the sample."""
+        found: np.ndarray = self.start[0] + self.features.sample @ state[:-1]
+        return found if self.radial is None else found + (state[-1] - 1.0) * self.radial[0]
+
+    def course(self, states: np.ndarray, slopes: np.ndarray, sharpest: float, method: str) -> LinearisedOutputs:
+        """The outputs of these states at the held-out points; `slopes` are those of the loss at the sample."""
+        rows, radial = self.features.sample, self.radial
+        with np.errstate(over="ignore", invalid="ignore"):
+            moved = np.tensordot(states[:, :-1], self.features.held_out, axes=(1, 1)).transpose(0, 2, 1)
+            outputs = self.start[1] + moved
+            if radial is not None:
+                outputs = outputs + (states[:, -1:] - 1.0) * radial[1]
+            # How far the part of the kernel outside the features would have moved the outputs.
+            total = np.trapezoid(slopes, self.optimiser.travelled(self.evaluations), axis=0)
+            lost = self.kernel @ total - rows @ (rows.T @ total)
+            error = float(np.sqrt((self.share[:, None] * lost**2).sum() / self.share.sum()))
+        return LinearisedOutputs(outputs, error, sharpest, f"{rows.shape[1]} features, {method}")
+
+
+def convex_course(training: FeatureTraining, pull: Pull, bend: float) -> LinearisedOutputs:
+    """Return the outputs during gradient descent on sum(share * loss).
 
     `pull(outputs)` is the derivative of every point's loss on the sample, and `bend` bounds the second derivative.
-    `start` holds the outputs at both sets of points before training, `share` the weight of every row of the sample.
     """
-    rows, weight = features.sample, share[:, None]
+    rows, weight, optimiser = training.features.sample, training.share[:, None], training.optimiser
     gram = rows.T @ (weight * rows)
     sharpest = bend * float(np.linalg.eigvalsh(gram)[-1]) if len(gram) else 0.0
-    decay = optimiser.weight_decay
-
-    def pulls(state: np.ndarray) -> np.ndarray:
-        """Return the slope of every point's loss. The last row of a state is the factor left on the initial weights."""
-        outputs = start[0] + rows @ state[:-1]
-        return weight * pull(outputs if radial is None else outputs + (state[-1] - 1.0) * radial[0])
 
     def slope(state: np.ndarray) -> np.ndarray:
-        found = decay * state
-        found[:-1] += rows.T @ pulls(state)
+        found = optimiser.weight_decay * state
+        found[:-1] += rows.T @ (weight * pull(training.outputs(state)))
         return found
 
     with np.errstate(over="ignore", invalid="ignore"):
-        states, single = _states(
-            slope, (rows.shape[1] + 1, start[0].shape[1]), sharpest, optimiser, evaluations, rows.size
-        )
-        outputs = start[1] + np.tensordot(states[:, :-1], features.held_out, axes=(1, 1)).transpose(0, 2, 1)
-        if radial is not None:
-            outputs = outputs + (states[:, -1:] - 1.0) * radial[1]
-        dual = np.tensordot(states[:, :-1], features.dual, axes=(1, 1)).transpose(0, 2, 1)
-        # How far the part of the kernel outside the features would have moved the outputs.
-        every = np.stack([pulls(state) for state in states])
-        total = np.trapezoid(every, optimiser.travelled(evaluations), axis=0)
-        lost = kernel @ total - rows @ (rows.T @ total)
-    error = float(np.sqrt((weight * lost**2).sum() / weight.sum()))
-    method = f"{rows.shape[1]} features, {single} single steps" + (
-        ", then the gradient flow" if single < evaluations[-1] else ""
-    )
-    return LinearisedOutputs(evaluations, outputs, dual, states[:, -1, 0], error, sharpest, method)
+        states, single = _states(training, slope, sharpest)
+        slopes = np.stack([weight * pull(training.outputs(state)) for state in states])
+    then = ", then the gradient flow" if single < training.evaluations[-1] else ""
+    return training.course(states, slopes, sharpest, f"{single} single steps{then}")
 
 
-def _states(
-    slope: Pull, shape: tuple[int, int], sharpest: float, optimiser: PlainSGD, evaluations: np.ndarray, size: int
-) -> tuple[np.ndarray, int]:
+def _states(training: FeatureTraining, slope: Pull, sharpest: float) -> tuple[np.ndarray, int]:
     """The weights of the features at every evaluation, and how many steps were taken one by one."""
-    state = np.zeros(shape)
-    state[-1] = 1.0
-    states = np.full((len(evaluations), *shape), np.nan)
-    rates, speed = optimiser.rates(), np.zeros(shape)
+    optimiser, evaluations, size = training.optimiser, training.evaluations, training.features.sample.size
+    state = training.first()
+    states = np.full((len(evaluations), *state.shape), np.nan)
+    rates, speed = optimiser.rates(), np.zeros(state.shape)
     wanted = {int(step): row for row, step in enumerate(evaluations)}
-    work = 2 * size * shape[1] * (1 if size <= CACHED else 4)
+    work = 2 * size * state.shape[1] * (1 if size <= CACHED else 4)
     swings = len(rates) > 0 and float(np.max(rates)) * sharpest > 1.0 - optimiser.momentum
     single = min(optimiser.steps, max(FIRST, min(SWINGING if swings else LAST, int(WORK / max(1, work)))))
     for step in range(single + 1):

@@ -80,8 +80,6 @@ def kept_weights(optimiser: PlainSGD, evaluations: np.ndarray) -> np.ndarray:
     """The factor by which weight decay alone has shrunk the initial weights by these steps."""
     kept, speed = 1.0, 0.0
     course = [kept]
-    if not optimiser.weight_decay:
-        return np.ones(len(evaluations))
     for lr in optimiser.rates():
         speed = optimiser.momentum * speed + optimiser.weight_decay * kept
         kept -= lr * speed
@@ -91,18 +89,14 @@ def kept_weights(optimiser: PlainSGD, evaluations: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class LinearisedOutputs:
-    """Outputs at the points to look at, (steps, rows, columns), and what is known about the calculation.
+    """Outputs at the held-out points, (steps, rows, columns), and what is known about the calculation.
 
-    The weights have moved by Jacobian^T `dual`, where `dual` has shape (steps, rows of the sample, columns). `kept` is
-    the factor that weight decay has left on the initial weights. `error` estimates the root mean square error of the
-    calculation at the sample, in units of the outputs. `sharpest` is (a bound on) the largest curvature of the loss.
-    `pull` (steps, groups) is what every group counts under an intervention of groups.
+    `error` estimates the root mean square error of the calculation at the sample, in units of the outputs. `sharpest`
+    is (a bound on) the largest curvature of the loss. `pull` (steps, groups) is what every group counts under an
+    intervention of groups.
     """
 
-    evaluations: np.ndarray
     outputs: np.ndarray
-    dual: np.ndarray
-    kept: np.ndarray
     error: float
     sharpest: float
     method: str
@@ -251,13 +245,11 @@ def square_course(
     with np.errstate(over="ignore", invalid="ignore"):
         seen = np.tensordot(cross @ (root * krylov.basis), moved, axes=1).transpose(1, 0, 2)
         outputs = start + seen
-        dual = root * np.tensordot(krylov.basis, moved, axes=1).transpose(1, 0, 2)
-    kept = kept_weights(optimiser, evaluations)
     if radial is not None:
-        outputs = outputs + (kept - 1.0)[:, None, None] * radial[1]
+        outputs = outputs + (kept_weights(optimiser, evaluations) - 1.0)[:, None, None] * radial[1]
     sharpest = float(values.max(initial=0.0))
     method = f"Lanczos, {krylov.passes} passes"
-    return LinearisedOutputs(evaluations, outputs, dual, kept, error(krylov, moved), sharpest, method)
+    return LinearisedOutputs(outputs, error(krylov, moved), sharpest, method)
 
 
 def _moved(vectors: np.ndarray, answers: list[np.ndarray], start: np.ndarray, columns: int) -> np.ndarray:
