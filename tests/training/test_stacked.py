@@ -7,6 +7,7 @@ import torch
 from torch import nn
 
 from tiltmeter.training.stacked import Stacked
+from tiltmeter.training.stacked_linear_layers import linear_layers
 from tiltmeter.training.stacked_updates import stacked_update
 
 RUNS, BATCH, STEPS = 3, 5, 8
@@ -55,6 +56,7 @@ ARCHITECTURES = {
     "convolutional": Convolutional,
     "two heads": TwoHeads,
 }
+QUICK = {"linear", "no bias", "chain", "starts with an activation"}
 OPTIMIZERS = {
     "sgd": partial(torch.optim.SGD, lr=0.1),
     "decay": partial(torch.optim.SGD, lr=0.1, weight_decay=0.05),
@@ -130,6 +132,29 @@ def test_evaluation_is_that_of_each_model_and_leaves_points_alone(architecture):
     for run, model in enumerate(models):
         torch.testing.assert_close(outputs[run], model.eval()(x.clone()).detach())
     assert_same(stacked, models)
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_only_stacks_of_linear_layers_take_the_short_way(architecture):
+    assert Stacked(models_of(architecture)).quick == (architecture in QUICK)
+
+
+@pytest.mark.parametrize("architecture", sorted(QUICK))
+def test_both_ways_agree(architecture):
+    models = models_of(architecture)
+    x = torch.randn(RUNS, BATCH, 6, dtype=torch.float64)
+    short, long = Stacked(models), Stacked(models, quick=False)
+    assert not long.quick
+    torch.testing.assert_close(short(x.clone()), long(x.clone()).detach())
+
+
+def test_hooks_and_shared_layers_are_not_passed_over():
+    model = nn.Sequential(nn.Linear(3, 3))
+    assert linear_layers(model) is not None
+    model[0].register_forward_hook(lambda *_: None)
+    assert linear_layers(model) is None
+    shared = nn.Linear(3, 3)
+    assert linear_layers(nn.Sequential(shared, nn.ReLU(), shared)) is None
 
 
 def test_the_models_are_not_changed():

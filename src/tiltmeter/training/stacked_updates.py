@@ -9,11 +9,13 @@ from typing import Any, TypeAlias
 import torch
 from torch import Tensor
 
+from tiltmeter.training.stacked_linear_layers import Product
+
 #: A number for all runs, or one for each, of shape (runs,).
 Rate: TypeAlias = float | Tensor
 
 #: Gradients of all runs by the name of their parameter (None: it does not affect the loss).
-Gradients: TypeAlias = Mapping[str, Tensor | None]
+Gradients: TypeAlias = Mapping[str, Tensor | Product | None]
 
 #: Changes the parameters of all runs, by name, given their gradients and the learning rate of this step.
 Update: TypeAlias = Callable[[Mapping[str, Tensor], Gradients, Rate], None]
@@ -85,7 +87,20 @@ def _sgd(
         else:
             parameter.addcmul_(gradient, _along(lr, parameter), value=-1)
 
-    return _for_each(change, clip)
+    def at_once(parameter: Tensor, gradient: Product, lr: Rate) -> bool:
+        # Plain SGD adds the product to the weights while it is computed.
+        if momentum or parameter.shape[1] == 1 or isinstance(weight_decay, Tensor):
+            return False
+        if isinstance(lr, Tensor) and weight_decay:
+            return False
+        inputs, slopes = gradient.inputs.transpose(1, 2), gradient.slopes
+        if isinstance(lr, float):
+            parameter.transpose(1, 2).baddbmm_(inputs, slopes, beta=1.0 - lr * weight_decay, alpha=-lr)
+        else:
+            parameter.transpose(1, 2).baddbmm_(inputs, slopes * _along(lr, slopes), alpha=-1)
+        return True
+
+    return _for_each(change, at_once, clip)
 
 
 def _adam(
@@ -117,10 +132,10 @@ def _adam(
         else:
             parameter.sub_(torch.div(mean, scale, out=spare).mul_(_along(lr, parameter) / correction))
 
-    return _for_each(change, clip)
+    return _for_each(change, lambda *_: False, clip)
 
 
-def _for_each(change: Formula, clip: float | None) -> Update:
+def _for_each(change: Formula, at_once: Callable[[Tensor, Product, Rate], bool], clip: float | None) -> Update:
     """Apply a formula to every parameter; `spare` is memory of the same size that the formula may overwrite.
 
     Allocating memory for stacked parameters costs more than the arithmetic, so it is done only once. Gradients are not
@@ -131,23 +146,29 @@ def _for_each(change: Formula, clip: float | None) -> Update:
     @torch.no_grad()
     def update(parameters: Mapping[str, Tensor], gradients: Gradients, lr: Rate) -> None:
         if clip is not None:
-            gradients = _clipped(gradients, clip)
+            gradients = _clipped(parameters, gradients, clip)
         for name, gradient in gradients.items():
-            if gradient is None:
+            parameter = parameters[name]
+            if gradient is None or (isinstance(gradient, Product) and at_once(parameter, gradient, lr)):
                 continue
             if name not in spares:
-                spares[name] = torch.empty_like(parameters[name])
-            change(name, parameters[name], gradient, spares[name], lr)
+                spares[name] = torch.empty_like(parameter)
+            dense = gradient.dense(spares[name]) if isinstance(gradient, Product) else gradient
+            change(name, parameter, dense, spares[name], lr)
 
     return update
 
 
-def _clipped(gradients: Gradients, largest: float) -> Gradients:
+def _clipped(parameters: Mapping[str, Tensor], gradients: Gradients, largest: float) -> Gradients:
     """The gradients of every run scaled down to this norm, as `torch.nn.utils.clip_grad_norm_` does for one."""
-    known = {name: gradient for name, gradient in gradients.items() if gradient is not None}
-    norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in known.values()]).norm(dim=0)
+    dense = {
+        name: gradient.dense(torch.empty_like(parameters[name])) if isinstance(gradient, Product) else gradient
+        for name, gradient in gradients.items()
+        if gradient is not None
+    }
+    norms = torch.stack([gradient.flatten(1).norm(dim=1) for gradient in dense.values()]).norm(dim=0)
     factors = (largest / (norms + 1e-6)).clamp(max=1.0)
-    return {name: gradient * _along(factors, gradient) for name, gradient in known.items()}
+    return {name: gradient * _along(factors, gradient) for name, gradient in dense.items()}
 
 
 def _is_set(rate: Rate) -> bool:
