@@ -88,7 +88,6 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "double_descent": lambda: plot.double_descent(sizes()),
     "drivers": lambda: plot.drivers(tm.drivers(*CASE)),
     "equilibrium_sweep": lambda: plot.equilibrium_sweep(trained()),
-    "feature_sweep": lambda: plot.feature_sweep(tm.theory.random_features(PROBLEM, [0.5, 1.0, 2.0], samples=2.0)),
     "frontier": lambda: plot.frontier({"coupled": coupled()}, tm.fairness.criteria.AccuracyParity()),
     "labelled_lines": lambda: plot.labelled_lines(layers_over_time(), "layer"),
     "labelled_points": lambda: plot.labelled_points([("digits", "plain", 1, 1)], "forecast", "trained"),
