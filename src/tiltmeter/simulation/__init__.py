@@ -20,8 +20,6 @@ from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
     from tiltmeter.simulation.chain import Chain as Chain
-    from tiltmeter.simulation.data import Fresh as Fresh
-    from tiltmeter.simulation.data import Repeated as Repeated
     from tiltmeter.simulation.direct_method import Direct as Direct
     from tiltmeter.simulation.moments import moments as moments
     from tiltmeter.simulation.train_to_equilibrium import train_to_equilibrium as train_to_equilibrium

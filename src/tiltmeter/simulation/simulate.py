@@ -33,7 +33,6 @@ from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Clock, LazyCurves, Trajectory
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.curves import curves_of
-from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
 from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.full_batch import full_batch_evaluations
 from tiltmeter.simulation.run import Method, Observation, Run, stack_observations
@@ -58,7 +57,7 @@ def simulate(
     seeds: int | Sequence[int] = 1,
     student: Student = Linear(),
     method: Method = Chain(),
-    data: Data | Fixed = Fresh(),
+    data: Fixed | None = None,
     curves: Iterable[str] | None = None,
     to: str | os.PathLike[str] | None = None,
 ) -> Trajectory:
@@ -77,7 +76,7 @@ def simulate(
 
     `method` says how to calculate. `Chain()` follows only the overlaps: its curves have exactly the distribution of the
     d-dimensional run, at a cost per step that does not depend on d. `Direct()` is the plain run in d dimensions; it
-    also takes `Adam`, `AdamW`, `SignSGD` and `Repeated` data. Both take the number of `threads` (default: all cores)
+    also takes `Adam`, `AdamW`, `SignSGD` and `Fixed` data. Both take the number of `threads` (default: all cores)
     and `progress=False`. `Flow` and `Descent` learn from `Fixed` data, with the time of `predict`. A seed gives the
     same run whatever the number of threads and of other seeds.
 
@@ -93,7 +92,7 @@ def simulate(
         seeds: How many runs (seeds 0, 1, 2, ...), or which seeds.
         student: Model that learns, one of `tm.problem.students`.
         method: `Chain()` follows only the overlaps; `Direct()` simulates all d coordinates.
-        data: Fresh examples at every step, or a fixed set: `Repeated` or `Fixed`.
+        data: A training set that is used again and again; None: fresh examples at every step.
         curves: Curves to record; None: the default ones.
         to: Run directory to which every evaluation is written at once; None: memory.
     """
@@ -104,10 +103,10 @@ def simulate(
         refuse_softmax(student)
         return _full_batch(problem, sgd, times, size, labels, student, method, data, curves, to)
     steps = whole_steps(checked_times(times), size)
-    data = checked_data(data)
+    _check_data(data)
     run, label, pace = _begin(problem, sgd, student, method, data, size, labels, curves, steps)
     described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
-    described |= {"method": method.to_json(), "data": data.to_json()}
+    described |= {"method": method.to_json(), "data": {"data": "fresh"} if data is None else data.to_json()}
     origin = Origin("simulation", problem.to_json(), described, labels)
     evaluations: list[Any] = []
     with ExitStack() as stack:
@@ -133,7 +132,7 @@ def _begin(
     sgd: StudentOptimiser,
     student: Student,
     method: Method,
-    data: Data,
+    data: Fixed | None,
     d: int,
     seeds: tuple[int, ...],
     curves: Iterable[str] | None,
@@ -149,7 +148,7 @@ def _begin(
     chosen = setting(problem, sgd, student, data, d)
     more = (
         *(("second_layer",) if isinstance(student, Network) else ()),
-        *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
+        *(("training_loss", "training_error") if data is not None else ()),
         *(("pull",) if plain.law is not None else ()),
     )
     names = chosen_names(curves, plain.train_bias, more)
@@ -168,6 +167,17 @@ def _begin(
     return method.begin(chosen, seeds), label, pace
 
 
+def _check_data(data: object) -> None:
+    if data is None:
+        return
+    if not isinstance(data, Fixed):
+        raise TypeError(f"`data` should be Fixed(samples), or None for fresh examples. Found {data!r}.")
+    for number in (data.samples, *(data.flips or {}).values()):
+        if isinstance(number, xr.DataArray):
+            over = ", ".join(map(str, number.dims))
+            raise ValueError(f"`simulate` is for one data set; this one has a grid over {over}. Select one point.")
+
+
 def _full_batch(
     problem: Mixture,
     training: Flow | Descent,
@@ -176,29 +186,30 @@ def _full_batch(
     seeds: tuple[int, ...],
     student: Student,
     method: Method,
-    data: Data | Fixed,
+    data: Fixed | None,
     curves: Iterable[str] | None,
     to: str | os.PathLike[str] | None,
 ) -> Trajectory:
     """Simulate full-batch training, which needs all coordinates, a training set and a linear student."""
-    name, chosen_data = type(training).__name__, checked_data(data)
-    if not isinstance(chosen_data, Repeated):
+    name = type(training).__name__
+    _check_data(data)
+    if data is None:
         raise ValueError(f"{name} needs a training set: pass data=Fixed(samples=...).")
     if not isinstance(method, Direct):
         raise ValueError(f"{name} on a training set has no chain. Use method=Direct().")
-    if chosen_data.replace:
+    if data.replace:
         raise ValueError(f"`replace` is about batches of SGD; {name} uses all examples at once.")
     if isinstance(student, Network):
         raise ValueError(f"{name} is for the linear student. Use SGD for a Network.")
     at = checked_times(times)
     if isinstance(training, Descent) and (at != np.round(at)).any():
         raise ValueError(f"`times` should be whole numbers of steps for Descent. Found {at[at != np.round(at)][0]:g}.")
-    chosen = setting(problem, training.plain(), student, chosen_data, d)
+    chosen = setting(problem, training.plain(), student, data, d)
     if d <= chosen.rank:
         raise ValueError(f"`d` should be at least {chosen.rank + 1} here. Found d = {d}.")
     names = chosen_names(curves, training.train_bias, ("training_loss", "training_error"))
     described: dict[str, JSON] = {"sgd": training.to_json(), "student": student.to_json(), "d": d}
-    described |= {"method": method.to_json(), "data": chosen_data.to_json()}
+    described |= {"method": method.to_json(), "data": data.to_json()}
     evaluations = full_batch_evaluations(chosen, training, seeds, at, method.threads)
     clock: Clock = "step" if isinstance(training, Descent) else "t"
     origin = Origin("simulation", problem.to_json(), described, seeds)

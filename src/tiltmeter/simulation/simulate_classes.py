@@ -13,6 +13,7 @@ from tiltmeter.population.classes.moments import ClassStudents, class_moments
 from tiltmeter.population.classes.softmax_nodes import softmax_nodes
 from tiltmeter.population.quadrature import Sobol
 from tiltmeter.problem.class_mixture import ClassMixture
+from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.optimisers import StudentOptimiser
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.starts import Overlaps
@@ -20,7 +21,6 @@ from tiltmeter.problem.students import Linear, Softmax, Student
 from tiltmeter.record.trajectory import LazyCurves
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.class_chain import ClassChain
-from tiltmeter.simulation.data import Data, Fresh
 from tiltmeter.simulation.run import Method
 
 #: Quadrature nodes for averages of a softmax: fewer than in the theory, because there is one average per seed and
@@ -39,7 +39,7 @@ class ClassSimulation:
         sgd: StudentOptimiser,
         student: Student,
         method: Method,
-        data: Data,
+        data: Fixed | None,
         d: int,
         seeds: tuple[int, ...],
         curves: Iterable[str] | None,
@@ -67,7 +67,7 @@ class ClassSimulation:
         return class_curves(self._data, whole, shape, self.names, self._nodes, NODES)
 
 
-def _refuse(sgd: StudentOptimiser, student: Student, method: Method, data: Data) -> None:
+def _refuse(sgd: StudentOptimiser, student: Student, method: Method, data: Fixed | None) -> None:
     other = "Train a linear module on `samples` of the problem with `train`."
     if not isinstance(sgd, SGD):
         raise ValueError(f"Several classes are simulated with SGD only. Found {type(sgd).__name__}. {other}")
@@ -80,8 +80,8 @@ def _refuse(sgd: StudentOptimiser, student: Student, method: Method, data: Data)
         raise ValueError(f"Several classes are simulated for Linear() and Softmax() students. {other}")
     if not isinstance(method, Chain):
         raise ValueError(f"Several classes are simulated by Chain(). For a run with all coordinates: {other}")
-    if not isinstance(data, Fresh):
-        raise ValueError(f"Several classes are simulated on Fresh() data. {other}")
+    if data is not None:
+        raise ValueError(f"Several classes are simulated on fresh examples. {other}")
     if isinstance(sgd.start, Overlaps):
         raise ValueError("With several classes start from Zero() or Random(scale). Found Overlaps(...).")
     for name in ("lr", "batch", "weight_decay"):

@@ -12,6 +12,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 import tiltmeter as tm
+from tiltmeter_lab.shared.random_streams import kept_streams
 
 
 def train_arms(
@@ -44,15 +45,12 @@ def train_arms(
 
 def made(make: Callable[[], nn.Module], seeds: Sequence[int]) -> list[nn.Module]:
     """Return the model of every seed; the random state of the caller is restored."""
-    before = tm.modules.streams()
-    try:
+    with kept_streams():
         found = []
         for seed in seeds:
             torch.manual_seed(seed)
             found.append(make())
         return found
-    finally:
-        tm.modules.put_back(before)
 
 
 def read_runs(

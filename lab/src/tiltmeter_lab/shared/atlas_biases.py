@@ -142,7 +142,7 @@ def _curvature(model: nn.Module, held_out: tm.GroupedData) -> float:
     def times(vector: Tensor) -> Tensor:
         return tm.modules.hessian_times(losses, parameters, torch.arange(len(y)), vector, CURVED)
 
-    start = torch.randn(tm.modules.count_of(parameters), generator=torch.Generator().manual_seed(0))
+    start = torch.randn(sum(parameter.numel() for parameter in parameters), generator=torch.Generator().manual_seed(0))
     return max(float(tm.modules.top_eigenpairs(times, start, 1, 8)[0][0]), 1e-6)
 
 
