@@ -111,7 +111,7 @@ def test_grids_and_names_are_those_of_the_theory():
         assert set(run[name].dims) == {*theory[name].dims, "seed"}
         assert run[name].attrs == theory[name].attrs
     coupled = tm.simulation.train_to_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, 30, 2, coupling=0.5)
-    assert set(coupled) == set(tm.theory.coupled_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, 0.5))
+    assert set(coupled) == set(tm.equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, coupling=0.5))
 
 
 def test_centred_and_equal_teachers_run():

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from tiltmeter.plot.drivers import order_parameters as order_parameters
     from tiltmeter.plot.equilibrium_sweep import double_descent as double_descent
     from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep as equilibrium_sweep
-    from tiltmeter.plot.frontier import frontier as frontier
     from tiltmeter.plot.labelled_lines import angles as angles
     from tiltmeter.plot.labelled_lines import as_groups as as_groups
     from tiltmeter.plot.labelled_lines import labelled_lines as labelled_lines

@@ -159,7 +159,7 @@ def train_to_equilibrium(
     >>> dict(run.error.sizes)
     {'group': 2, 'seed': 4}
 
-    Arguments and results are those of `equilibrium` and `coupled_equilibrium`, with a dimension `seed`. The rates are
+    Arguments and results are those of `equilibrium`, with a dimension `seed`. The rates are
     computed exactly from the measured overlaps, without test data.
 
     Args:
@@ -171,7 +171,7 @@ def train_to_equilibrium(
         seeds: How many runs (seeds 0, 1, 2, ...), or which seeds.
         weights: Factor on the loss of each group, or of each (group, label); None: all 1.
         bias: Whether a bias is trained beside the weights.
-        coupling: Elastic coupling of one student per group, see `coupled_equilibrium`; None: one student for all.
+        coupling: Elastic coupling of one student per group, see `equilibrium`; None: one student for all.
         test: Fresh examples per group on which rates are counted; 0: computed exactly instead.
     """
     objective = Objective(loss, samples, ridge, weights, bias, coupling)

@@ -17,20 +17,15 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
-    from tiltmeter.population.criteria import trade_off as trade_off
-    from tiltmeter.population.criteria import unbeaten as unbeaten
     from tiltmeter.population.quadrature import Sobol as Sobol
     from tiltmeter.theory.classes.predict_classes import centred_class_losses as centred_class_losses
     from tiltmeter.theory.classes.predict_classes import initial_class_rates as initial_class_rates
     from tiltmeter.theory.closed_form import closed_form as closed_form
     from tiltmeter.theory.crossing_bound import crossing_bound as crossing_bound
     from tiltmeter.theory.equalising_pulls import equalising_pulls as equalising_pulls
-    from tiltmeter.theory.equilibrium import coupled_equilibrium as coupled_equilibrium
-    from tiltmeter.theory.equilibrium_weights import equilibrium_weights as equilibrium_weights
     from tiltmeter.theory.grids import best_time as best_time
     from tiltmeter.theory.grids import crossing_count as crossing_count
     from tiltmeter.theory.grids import leader_on_grid as leader_on_grid
-    from tiltmeter.theory.incompatibility import incompatibility as incompatibility
     from tiltmeter.theory.limits import asymptotes as asymptotes
     from tiltmeter.theory.limits import final_leader as final_leader
     from tiltmeter.theory.limits import first_gap as first_gap

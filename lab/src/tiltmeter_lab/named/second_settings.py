@@ -144,7 +144,7 @@ def _students(setting: Setting, name: str) -> tm.Trajectory:
     ridges = ("ridge", list(equilibrium_bias.QUICK.ridges))
     if name == "coupled":
         couplings = ("coupling", list(setting.couplings))
-        return equilibrium_bias.as_run(tm.theory.coupled_equilibrium(problem, tm.Logistic(), 2.0, ridges, couplings))
+        return equilibrium_bias.as_run(tm.equilibrium(problem, tm.Logistic(), 2.0, ridges, coupling=couplings))
     weights = list(equilibrium_bias.QUICK.weights)
     ratio = xr.DataArray(weights, dims="ratio", coords={"ratio": weights})
     scale = 1.0 / (0.75 + 0.25 * ratio)
