@@ -46,7 +46,6 @@ CALLS = {
     "optimal_schedule": lambda sgd: tm.theory.optimal_schedule(PROBLEM, sgd, TIMES, pieces=1).after,
     "moments": lambda sgd: losses(tm.simulation.moments(PROBLEM, sgd, TIMES, d=30)),
     "crossing_bound": lambda sgd: tm.theory.crossing_bound(PROBLEM, sgd).coefficients,
-    "initial_class_rates": lambda sgd: tm.theory.initial_class_rates(CLASSES, sgd).rates.values,
     "to_torch": lambda sgd: sgd.to_torch(10),
 }
 #: They are for batches of one.

@@ -19,11 +19,9 @@ from tiltmeter.lazy_names import offer
 if TYPE_CHECKING:
     from tiltmeter.population.quadrature import Sobol as Sobol
     from tiltmeter.theory.classes.predict_classes import centred_class_losses as centred_class_losses
-    from tiltmeter.theory.classes.predict_classes import initial_class_rates as initial_class_rates
     from tiltmeter.theory.closed_form import closed_form as closed_form
     from tiltmeter.theory.crossing_bound import crossing_bound as crossing_bound
     from tiltmeter.theory.equalising_pulls import equalising_pulls as equalising_pulls
-    from tiltmeter.theory.grids import best_time as best_time
     from tiltmeter.theory.grids import crossing_count as crossing_count
     from tiltmeter.theory.grids import leader_on_grid as leader_on_grid
     from tiltmeter.theory.limits import asymptotes as asymptotes
