@@ -41,8 +41,6 @@ CALLS = {
     "final_leader": lambda sgd: tm.theory.final_leader(PROBLEM, sgd).values,
     "closed_form": lambda sgd: losses(tm.theory.closed_form(PROBLEM, sgd, TIMES)),
     "gram_limit": lambda sgd: losses(tm.theory.gram_limit(PROBLEM, sgd, TIMES)),
-    "first_gap": lambda sgd: tm.theory.first_gap(PROBLEM, sgd).reason,
-    "equalising_pulls": lambda sgd: tm.theory.equalising_pulls(PROBLEM, sgd),
     "optimal_schedule": lambda sgd: tm.theory.optimal_schedule(PROBLEM, sgd, TIMES, pieces=1).after,
     "moments": lambda sgd: losses(tm.simulation.moments(PROBLEM, sgd, TIMES, d=30)),
     "crossing_bound": lambda sgd: tm.theory.crossing_bound(PROBLEM, sgd).coefficients,
@@ -51,7 +49,7 @@ CALLS = {
 #: They are for batches of one.
 PLAIN = ("closed_form",)
 #: They look for the pulls themselves, so that a constant intervention changes nothing in what they find.
-FREE = ("first_gap", "equalising_pulls", "optimal_schedule", "first_leader", "final_leader")
+FREE = ("optimal_schedule", "first_leader", "final_leader")
 
 
 def call(name, sgd):

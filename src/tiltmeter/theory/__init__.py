@@ -21,12 +21,10 @@ if TYPE_CHECKING:
     from tiltmeter.theory.classes.predict_classes import centred_class_losses as centred_class_losses
     from tiltmeter.theory.closed_form import closed_form as closed_form
     from tiltmeter.theory.crossing_bound import crossing_bound as crossing_bound
-    from tiltmeter.theory.equalising_pulls import equalising_pulls as equalising_pulls
     from tiltmeter.theory.grids import crossing_count as crossing_count
     from tiltmeter.theory.grids import leader_on_grid as leader_on_grid
     from tiltmeter.theory.limits import asymptotes as asymptotes
     from tiltmeter.theory.limits import final_leader as final_leader
-    from tiltmeter.theory.limits import first_gap as first_gap
     from tiltmeter.theory.limits import first_leader as first_leader
     from tiltmeter.theory.limits import initial_rates as initial_rates
     from tiltmeter.theory.optimal_schedule import optimal_schedule as optimal_schedule
