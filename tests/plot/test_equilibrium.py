@@ -5,10 +5,11 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter import plot
+from trained_sets import train_to_equilibrium
 
 PROBLEM = tm.teacher_mixture(0.8, 0.0, (0.5, 1.5), 0.5)
 CURVE = tm.equilibrium(PROBLEM, tm.Square(), ("samples", np.geomspace(0.3, 10, 6)), 0.3)
-RUN = tm.simulation.train_to_equilibrium(PROBLEM, tm.Square(), ("samples", [0.5, 2.0]), 0.3, 20, 3)
+RUN = train_to_equilibrium(PROBLEM, tm.Square(), ("samples", [0.5, 2.0]), 0.3, 20, 3)
 
 
 def drawn_rows(chart, layer):

@@ -134,7 +134,7 @@ def equilibrium_sweep(
 
     Args:
         theory: Result of `tm.equilibrium`, drawn as lines.
-        measured: Result of `train_to_equilibrium`, drawn as marks with two standard errors; None: no marks.
+        measured: The same curves of trained students, with a dimension `seed`: marks with two standard errors.
         curves: Curves to draw, one panel each.
         x: Grid dimension along the axis; None: the only one.
         title: Text above the picture; None: what it shows.

@@ -7,50 +7,14 @@ from functools import partial
 
 import numpy as np
 
-from tiltmeter.losses import Loss
 from tiltmeter.names import described
 from tiltmeter.population.labelled_curves import OverlapCurves, label_curves, losses
 from tiltmeter.population.network_curves import NetworkOverlaps, label_network_curves
-from tiltmeter.problem.geometry import factor
-from tiltmeter.problem.objective import ProblemArrays
 from tiltmeter.problem.sgd_arrays import Parameters
 from tiltmeter.problem.students import Network
 from tiltmeter.record.trajectory import LazyCurves
 from tiltmeter.simulation.run import Observation
 from tiltmeter.simulation.setting import Setting, seed_grid
-
-
-def counted_rates(
-    loss: Loss, point: ProblemArrays, w: np.ndarray, offsets: np.ndarray, test: int, generator: np.random.Generator
-) -> dict[str, np.ndarray]:
-    """Count loss, error, positive rate, tpr, fpr and ppv per group; NaN for an empty denominator."""
-    place = factor(point.gram)
-    rank = place.shape[1]
-    rows = []
-    for g in range(point.groups):
-        student = w[point.student[g]]
-        x = place[g] + np.sqrt(point.D[g]) * generator.standard_normal((test, rank))
-        # Outside the span of means and teachers only the length of the student matters.
-        outside = np.sqrt(point.D[g]) * np.linalg.norm(student[rank:]) * generator.standard_normal(test)
-        score = x @ student[:rank] + outside + offsets[point.student[g]]
-        y = np.where(x @ place[point.groups + g] + point.offset[g] > 0, 1.0, -1.0)
-        decided, positive = score > 0, y > 0
-        rows.append(
-            [
-                loss.value(score, y).mean(),
-                np.mean(decided != positive),
-                np.mean(decided),
-                _share(decided, positive),
-                _share(decided, ~positive),
-                _share(positive, decided),
-            ]
-        )
-    return dict(zip(("loss", "error", "positive_rate", "tpr", "fpr", "ppv"), np.array(rows).T, strict=True))
-
-
-def _share(what: np.ndarray, among: np.ndarray) -> float:
-    return float(what[among].mean()) if among.any() else float("nan")
-
 
 #: Curves that are measured, not computed from overlaps.
 OBSERVED = ("training_loss", "training_error", "pull")

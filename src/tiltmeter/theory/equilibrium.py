@@ -49,8 +49,7 @@ def equilibrium(
     Every group is then measured with its own student, so Q and the bias have a dimension `group`; `student_overlap` is
     W_a.W_b / d.
 
-    These are the values for d -> infinity; those of a training set at finite d scatter around them
-    (`train_to_equilibrium`).
+    These are the values for d -> infinity; those of a training set at finite d scatter around them.
 
     Args:
         problem: Groups with their shares, variances, means and labelling rules.

@@ -16,6 +16,7 @@ from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import farthest
 from tiltmeter_lab.theory.frontier import frontier, trade_off, unbeaten
 from tiltmeter_lab.theory.incompatibility import incompatibility
+from tiltmeter_lab.theory.trained_sets import trained_sets
 
 #: The one time of such a run: a label, since the end of training has no time.
 END = 0.0
@@ -123,9 +124,7 @@ def run(setting: Setting = QUICK, keep: Keep = make_now) -> Runs:
         "table": lambda: _table(setting),
         "reweighted": lambda: tm.equilibrium(example(), loss, 2.0, ridges, {"+": scale, "-": ratio * scale}),
         "coupled": lambda: tm.equilibrium(example(), loss, 2.0, ridges, coupling=("coupling", list(setting.couplings))),
-        "measured": lambda: tm.simulation.train_to_equilibrium(
-            balanced, loss, samples, ridge, setting.d, setting.seeds
-        ),
+        "measured": lambda: trained_sets(balanced, setting.samples, ridge, setting.d, setting.seeds),
     }
     return {name: keep(name, partial(_as_run, one)) for name, one in make.items()}
 
