@@ -43,6 +43,7 @@ def trained_sets(problem: tm.problem.Mixture, samples: Sequence[float], ridge: f
             wrong[:, place, seed] = [missed[held_out.of_group(group)].mean() for group in groups]
     coords = {"group": groups, "samples": list(samples), "seed": np.arange(seeds)}
     error = xr.DataArray(wrong, dims=("group", "samples", "seed"), coords=coords)
-    gap = (error.isel(group=0, drop=True) - error.isel(group=1, drop=True)).expand_dims(pair=[" vs ".join(map(str, groups))])
+    gap = error.isel(group=0, drop=True) - error.isel(group=1, drop=True)
+    gap = gap.expand_dims(pair=[" vs ".join(map(str, groups))])
     origin = tm.record.Origin("trained sets", problem.to_json(), {"d": d, "ridge": ridge}, tuple(range(seeds)))
     return xr.Dataset({"error": error, "error_gap": gap}, attrs={"origin": origin.to_json()})
