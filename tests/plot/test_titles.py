@@ -84,7 +84,6 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "drivers": lambda: plot.drivers(tm.drivers(*CASE)),
     "equilibrium_sweep": lambda: plot.equilibrium_sweep(trained()),
     "labelled_lines": lambda: plot.labelled_lines(layers_over_time(), "layer"),
-    "labelled_points": lambda: plot.labelled_points([("digits", "plain", 1, 1)], "forecast", "trained"),
     "loss_plane": lambda: plot.loss_plane(runs()),
     "loss_slices": lambda: plot.loss_slices(slices()),
     "memorisation": lambda: plot.memorisation(fixed_set()),

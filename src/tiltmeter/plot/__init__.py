@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from tiltmeter.plot.labelled_lines import angles as angles
     from tiltmeter.plot.labelled_lines import as_groups as as_groups
     from tiltmeter.plot.labelled_lines import labelled_lines as labelled_lines
-    from tiltmeter.plot.labelled_lines import labelled_points as labelled_points
     from tiltmeter.plot.labelled_lines import reliance as reliance
     from tiltmeter.plot.loss_plane import areas as areas
     from tiltmeter.plot.loss_plane import loss_plane as loss_plane
