@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
 
+from tiltmeter.problem.fixed import Fixed
+from tiltmeter.problem.full_batch import Descent, Flow
+from tiltmeter.problem.optimisers import StudentOptimiser
+from tiltmeter.problem.students import Student
 from tiltmeter.record.labelled import JSON
 from tiltmeter.simulation.setting import Setting
 
@@ -114,3 +118,25 @@ def generators(seeds: tuple[int, ...], route: int) -> Sequence[np.random.Generat
     streams = (np.random.SeedSequence(0, spawn_key=(seed, route)) for seed in seeds)
     found: Sequence[np.random.Generator] = List(np.random.Generator(np.random.PCG64(stream)) for stream in streams)
     return found
+
+
+@dataclass(frozen=True)
+class SimulationOptions:
+    """What `simulate` is given beside the problem, the training and the times; data None: fresh examples."""
+
+    student: Student
+    method: Method
+    data: Fixed | None
+    d: int
+    seeds: tuple[int, ...]
+    curves: Iterable[str] | None
+
+    def described(self, training: StudentOptimiser | Flow | Descent) -> dict[str, JSON]:
+        """The settings of the Origin."""
+        return {
+            "sgd": training.to_json(),
+            "student": self.student.to_json(),
+            "d": self.d,
+            "method": self.method.to_json(),
+            "data": {"data": "fresh"} if self.data is None else self.data.to_json(),
+        }
