@@ -16,9 +16,7 @@ if TYPE_CHECKING:
     from tiltmeter.modules.networks import deep_linear as deep_linear
     from tiltmeter.modules.networks import mlp as mlp
     from tiltmeter.modules.networks import two_layer as two_layer
-    from tiltmeter.modules.tangent.gradient import trained as trained
     from tiltmeter.modules.tangent.hessian import hessian_times as hessian_times
     from tiltmeter.modules.tangent.hessian import top_eigenpairs as top_eigenpairs
-    from tiltmeter.modules.untouched import untouched as untouched
 
 __all__ = offer(__name__)  # noqa: PLE0605

@@ -40,7 +40,7 @@ True
 Runs with different seeds become one trajectory with one more dimension: `stack([run, other])`.
 """
 
-from tiltmeter.record.directory.check import Check, check
+from tiltmeter.record.directory.check import check
 from tiltmeter.record.directory.store import load, save
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.points import HeldPoints, Points
@@ -49,7 +49,6 @@ from tiltmeter.record.trajectory import Trajectory, stack
 from tiltmeter.record.when import When, at, every, log_spaced
 
 __all__ = [
-    "Check",
     "HeldPoints",
     "Origin",
     "Points",

@@ -57,7 +57,7 @@ def spectrum(setting: Setting, seed: int, fitted: bool) -> np.ndarray:
     torch.nn.init.zeros_(list(model.parameters())[-1]).requires_grad_(False)  # no offset of the output
     x = torch.randn(setting.points, setting.inputs, dtype=torch.float64)
     y = torch.randn(setting.points, dtype=torch.float64)
-    parameters = tm.modules.trained(model)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if fitted:
         _fit(model, parameters, x, y, setting.iterations)
 

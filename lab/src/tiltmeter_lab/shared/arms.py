@@ -62,10 +62,14 @@ def read_runs(
     """Apply the measures of each seed to its run, {seed: run}, on its data; dimension `seed` last."""
     parts = []
     for seed, run in runs.items():
-        model = stacked.model(run)
-        with tm.modules.untouched(model):
-            snapshot = tm.measures.snapshot_of(model, data[seed])
-            parts.append({name: value for one in measures(seed) for name, value in one(snapshot).items()})
+        of_seed = measures(seed)
+
+        def readings(
+            snapshot: tm.measures.Snapshot, of_seed: Sequence[tm.measures.Measure] = of_seed
+        ) -> dict[str, xr.DataArray]:
+            return {name: value for measure in of_seed for name, value in measure(snapshot).items()}
+
+        parts.append(tm.measure(readings, stacked.model(run), data[seed]))
     return joined(parts, "seed", list(runs))
 
 
