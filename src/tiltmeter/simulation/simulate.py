@@ -31,10 +31,9 @@ from tiltmeter.record import Recorder, save
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Clock, LazyCurves, Trajectory
 from tiltmeter.simulation.chain import Chain
-from tiltmeter.simulation.curves import curves_of
 from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.full_batch import full_batch_evaluations
-from tiltmeter.simulation.run import Method, Observation, Run, SimulationOptions, stack_observations
+from tiltmeter.simulation.run import Method, Observation, Run, SimulationOptions, curves_of, stack_observations
 from tiltmeter.simulation.setting import StepSettings, check_size, setting
 from tiltmeter.simulation.simulate_classes import ClassSimulation
 
