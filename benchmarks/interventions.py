@@ -16,7 +16,6 @@ from threadpoolctl import threadpool_limits
 import tiltmeter as tm
 from tiltmeter.problem.students import Linear
 from tiltmeter.simulation.chain import Chain
-from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.setting import StepSettings, setting
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -47,7 +46,7 @@ def solve(rho: object, variance: object) -> None:
 def advancing(sgd: tm.SGD, d: int, steps: int, seeds: int) -> Callable[[], None]:
     """A call that makes `steps` steps of all seeds, on one thread."""
     problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
-    chosen = setting(problem, sgd, Linear(), Fresh(), d)
+    chosen = setting(problem, sgd, Linear(), None, d)
     run = Chain().begin(chosen, tuple(range(seeds)))
     pace = StepSettings(chosen.sgd, chosen.par.groups, d)
     rates, weights = pace.rates(0, 1), pace.weights(0, 1)

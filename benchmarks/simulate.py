@@ -21,7 +21,6 @@ from tiltmeter import SGD, teacher_mixture
 from tiltmeter.problem.starts import Random
 from tiltmeter.problem.students import Erf, Linear, Network
 from tiltmeter.simulation.chain import Chain
-from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.setting import Setting, StepSettings, setting
 from tiltmeter.threads import in_blocks
@@ -148,7 +147,7 @@ def row(slow: float, fast: float, bar: float) -> dict[str, float]:
 def main() -> None:
     rows: dict[str, dict[str, float]] = {}
     for d, bar in ((100, 10.0), (1000, 100.0), (10_000, 1000.0)):
-        chosen = setting(PROBLEM, START, Linear(), Fresh(), d)
+        chosen = setting(PROBLEM, START, Linear(), None, d)
         steps = max(200, 2_000_000 // d)
         found = fastest(
             {
@@ -161,13 +160,13 @@ def main() -> None:
             min(found["direct"], found["smallest"]), found["chain"], bar
         )
 
-    small, large = (setting(PROBLEM, START, Linear(), Fresh(), d) for d in (100, 1_000_000))
+    small, large = (setting(PROBLEM, START, Linear(), None, d) for d in (100, 1_000_000))
     found = fastest(
         {
             "100": (advancing(Chain(), small, 300_000), 300_000),
             "1000000": (advancing(Chain(), large, 300_000), 300_000),
             "torch": (plain_torch(1000, 300), 300),
-            "1000": (advancing(Chain(), setting(PROBLEM, START, Linear(), Fresh(), 1000), 300_000), 300_000),
+            "1000": (advancing(Chain(), setting(PROBLEM, START, Linear(), None, 1000), 300_000), 300_000),
         }
     )
     rows["chain against a plain PyTorch loop, d = 1000"] = row(found["torch"], found["1000"], 300.0)
@@ -175,7 +174,7 @@ def main() -> None:
     rows["chain at d = 1,000,000 over d = 100 (at most)"] = {"ratio": share, "bar": 1.25, "met": share <= 1.25}
 
     student = Network(2, Erf())
-    chosen = setting(PROBLEM, START, student, Fresh(), 1000)
+    chosen = setting(PROBLEM, START, student, None, 1000)
     found = fastest(
         {
             "chain": (advancing(Chain(), chosen, 100_000), 100_000),
@@ -184,7 +183,7 @@ def main() -> None:
     )
     rows["K = 2 erf chain against the compiled direct K = 2, d = 1000"] = row(found["direct"], found["chain"], 6.0)
 
-    chosen = setting(PROBLEM, START, Linear(), Fresh(), 1000)
+    chosen = setting(PROBLEM, START, Linear(), None, 1000)
     found = fastest(
         {
             "one": (advancing(Chain(), chosen, 100_000, seeds=32, threads=1), 1),

@@ -1,9 +1,11 @@
-"""Networks of the tests: convolutions, residual blocks and attention, small enough for a CPU."""
+"""Networks of the tests, small enough for a CPU; and the Hessian of a loss as a whole matrix."""
 
 from __future__ import annotations
 
 import torch
 from torch import Tensor, nn
+
+from tiltmeter.modules.tangent.hessian import hessian_times
 
 
 def plain_cnn(shape: tuple[int, int, int], outputs: int = 1, width: int = 16) -> nn.Sequential:
@@ -119,3 +121,9 @@ def transformer(
     if width % heads:
         raise ValueError(f"`width` should be a multiple of `heads`. Found width = {width}, heads = {heads}.")
     return Transformer(length, features, vocabulary, outputs, width, layers, heads)
+
+
+def dense_hessian(losses, parameters, places, chunk=256):
+    """The whole matrix, column by column."""
+    unit = torch.eye(sum(p.numel() for p in parameters), dtype=parameters[0].dtype)
+    return torch.stack([hessian_times(losses, parameters, places, column, chunk) for column in unit], 1)

@@ -16,7 +16,7 @@ PROBLEM = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     ("where", "name", "sentence"),
     [
         (tm.interventions, "GroupDro", "Did you mean GroupDRO?"),
-        (tm, "first_gap", "Did you mean tiltmeter.theory.first_gap?"),
+        (tm, "first_leader", "Did you mean tiltmeter.theory.first_leader?"),
         (tm, "predcit", "Did you mean predict?"),
     ],
 )

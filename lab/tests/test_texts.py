@@ -12,7 +12,7 @@ import tiltmeter_lab
 
 PAGES = sorted((Path(__file__).parents[2] / "docs" / "lab").glob("*.md"))
 MODULES = sorted(module.name for module in pkgutil.walk_packages(tiltmeter_lab.__path__, "tiltmeter_lab."))
-FENCE = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
+FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -23,10 +23,13 @@ def test_doctests(name, tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_code_blocks_run(page, tmp_path, monkeypatch):
-    """Python blocks share one namespace per page."""
+def test_code_blocks_run(page, tmp_path, monkeypatch, capsys):
+    """Python blocks share one namespace per page; a block `text printed` is what the one before it prints."""
     monkeypatch.chdir(tmp_path)
-    namespace = {"__name__": page.stem}
-    for language, text in FENCE.findall(page.read_text(encoding="utf-8")):
+    namespace, printed = {"__name__": page.stem}, ""
+    for language, kind, text in FENCE.findall(page.read_text(encoding="utf-8")):
         if language == "python":
             exec(compile(text, page.name, "exec"), namespace)
+            printed = capsys.readouterr().out
+        elif kind.strip() == "printed":
+            assert printed.split() == text.split()

@@ -53,9 +53,6 @@ CURVES: dict[str, CurveName] = {
     "R_variance": CurveName("variance over runs of the overlap with the group teacher"),
     "student_bias_variance": CurveName("variance over runs of the student's offset"),
     "student_overlap": CurveName("overlap of the students of two groups"),
-    # of a student of random features, see `theory.random_features`
-    "score_variance": CurveName("variance of the score within the group"),
-    "score_overlap": CurveName("covariance of the score and the teacher's field"),
     # of the population
     "risk": CurveName("loss averaged over the population", "lower"),
     "population_error": CurveName("error averaged over the population", "lower"),

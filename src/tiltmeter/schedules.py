@@ -10,7 +10,7 @@ import numpy as np
 
 from tiltmeter.record.labelled import JSON
 
-__all__ = ["Cosine", "PowerDecay", "Schedule", "Steps", "Then", "Warmup", "in_turn"]
+__all__ = ["Cosine", "PowerDecay", "Steps", "Then", "Warmup", "in_turn"]
 
 
 Schedule: TypeAlias = Callable[[float], float]

@@ -6,6 +6,7 @@ import pytest
 import tiltmeter as tm
 from tiltmeter.problem.objective import Objective
 from tiltmeter.theory.equilibrium import at_equilibrium
+from trained_sets import train_to_equilibrium
 
 PAPER = {
     "rho": 0.75,
@@ -73,7 +74,7 @@ def against_theory(case, small, seeds_small, large, seeds_large):
     problem = make()
     theory = at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias, coupling))
     runs = {
-        d: tm.simulation.train_to_equilibrium(problem, loss, samples, ridge, d, seeds, weights, bias, coupling)
+        d: train_to_equilibrium(problem, loss, samples, ridge, d, seeds, weights, bias, coupling)
         for d, seeds in ((small, seeds_small), (large, seeds_large))
     }
     report = {}
@@ -121,7 +122,7 @@ def test_many_samples_and_no_ridge_are_slow_sgd(make, bias, weights):
 def test_a_wrong_theory_would_be_caught():
     """The negative control: the same comparison refuses a theory of a slightly different ridge."""
     make, loss, samples, ridge, weights, bias, coupling = CASES["square"]
-    runs = tm.simulation.train_to_equilibrium(make(), loss, samples, ridge, 120, 24, weights, bias, coupling)
+    runs = train_to_equilibrium(make(), loss, samples, ridge, 120, 24, weights, bias, coupling)
     wrong = tm.equilibrium(make(), loss, samples, 1.3 * ridge)
     z = np.abs(runs.Q.mean() - wrong.Q) / (runs.Q.std(ddof=1) / np.sqrt(24))
     assert z > 6

@@ -280,7 +280,7 @@ def test_what_memorisation_does_to_random_centred_problems():
         found = predict(problem, Flow(1.0), times, ("loss",), data=Fixed(alpha))
         counts[alpha] = tm.theory.crossing_count(found, "loss").values
         if alpha == 2.0:
-            stops = tm.theory.best_time(found).transpose("group", "case").values
+            stops = found["loss"].idxmin("time").transpose("group", "case").values
     without = online == 0
     assert without.sum() > 100
     assert (counts[2.0][without] > 0).mean() > 0.3
@@ -324,7 +324,7 @@ def test_each_group_has_a_best_time_and_a_peak_of_its_own():
     times = np.geomspace(0.05, 3000.0, 500)
     data = Fixed(("samples", [0.6, 1.1, 2.0, 3.0]))
     clean = predict(CENTRED, Flow(1.0), times, ("loss",), data=data)
-    stops = tm.theory.best_time(clean).sel(samples=2.0).values
+    stops = clean["loss"].idxmin("time").sel(samples=2.0).values
     np.testing.assert_allclose(stops, (3.20, 0.58), rtol=0.03)
     ends = clean["loss"].isel(time=-1).sel(samples=[0.6, 1.1, 3.0]).values.T
     np.testing.assert_allclose(ends, [(0.609, 1.468), (2.171, 6.567), (0.316, 0.839)], atol=6e-4)

@@ -41,23 +41,15 @@ CALLS = {
     "final_leader": lambda sgd: tm.theory.final_leader(PROBLEM, sgd).values,
     "closed_form": lambda sgd: losses(tm.theory.closed_form(PROBLEM, sgd, TIMES)),
     "gram_limit": lambda sgd: losses(tm.theory.gram_limit(PROBLEM, sgd, TIMES)),
-    "first_gap": lambda sgd: tm.theory.first_gap(PROBLEM, sgd).reason,
-    "equalising_pulls": lambda sgd: tm.theory.equalising_pulls(PROBLEM, sgd),
     "optimal_schedule": lambda sgd: tm.theory.optimal_schedule(PROBLEM, sgd, TIMES, pieces=1).after,
     "moments": lambda sgd: losses(tm.simulation.moments(PROBLEM, sgd, TIMES, d=30)),
     "crossing_bound": lambda sgd: tm.theory.crossing_bound(PROBLEM, sgd).coefficients,
-    "forgetting": lambda sgd: tm.theory.forgetting(PROBLEM, sgd, "+", after="-").loss,
-    "one_after_the_other": lambda sgd: tm.theory.one_after_the_other(PROBLEM, sgd, {"+": 1.0, "-": 2.0}).risk,
-    "better_order": lambda sgd: str(tm.theory.better_order(PROBLEM, sgd)),
-    "critical_length": lambda sgd: tm.theory.critical_length(PROBLEM, sgd).length,
-    "gap_parabola": lambda sgd: tm.theory.gap_parabola(PROBLEM, sgd).end,
-    "initial_class_rates": lambda sgd: tm.theory.initial_class_rates(CLASSES, sgd).rates.values,
     "to_torch": lambda sgd: sgd.to_torch(10),
 }
 #: They are for batches of one.
-PLAIN = ("closed_form", "forgetting", "one_after_the_other", "better_order", "critical_length", "gap_parabola")
+PLAIN = ("closed_form",)
 #: They look for the pulls themselves, so that a constant intervention changes nothing in what they find.
-FREE = ("first_gap", "equalising_pulls", "optimal_schedule", "first_leader", "final_leader")
+FREE = ("optimal_schedule", "first_leader", "final_leader")
 
 
 def call(name, sgd):

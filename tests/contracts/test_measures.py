@@ -17,7 +17,7 @@ from torch import nn
 
 import tiltmeter as tm
 from networks import small_cnn, transformer
-from tiltmeter.measures.catalogue import MEASURES, find
+from tiltmeter.measures.catalogue import MEASURES, find, forward_passes
 from tiltmeter.measures.measure import example_of, few_digits, snapshot_of
 from tiltmeter.modules.networks import mlp
 from tiltmeter.modules.untouched import streams, untouched
@@ -190,7 +190,7 @@ def test_it_costs_what_it_says(name):
     measure, model, data = example_of(find(name))
     with untouched(model):
         snapshot = snapshot_of(model, data)
-        said = measure.passes(snapshot)
+        said = forward_passes(measure, snapshot)
         counted(model)
         measure(snapshot)
     found = spent() / len(data)

@@ -1,4 +1,4 @@
-"""Generators with a known shortcut: symmetric clusters, dominoes, coloured images, moons, latents, Boolean
+"""Generators with a known shortcut: symmetric clusters, dominoes, moons, latents, Boolean
 functions."""
 
 import warnings
@@ -9,7 +9,6 @@ from scipy.stats import norm
 
 from tiltmeter.data.synthetic.boolean import Majority, Parity, RandomFunction, Sparse, boolean_data, cube, places
 from tiltmeter.data.synthetic.clusters import symmetric_clusters
-from tiltmeter.data.synthetic.coloured import coloured
 from tiltmeter.data.synthetic.dominoes import dominoes, joined, one_hot_block
 from tiltmeter.data.synthetic.latents import Latents
 from tiltmeter.data.synthetic.moons import moons
@@ -71,16 +70,6 @@ def test_one_hot_block_beside_flat_points():
     assert (one_hot_block([1, 0], 0.0) == 0).all()
 
 
-def test_coloured_shares():
-    images, positive = np.ones((8000, 4, 4)), np.arange(8000) % 2
-    data = coloured(images, positive, seed=3)
-    shape, colour = (np.array([group[i] for group in data.groups])[data.codes] for i in (0, 1))
-    for share, expected in ((np.mean(colour == data.y), 0.9), (np.mean(shape == data.y), 0.75)):
-        assert share == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 8000))
-    assert (data.x[np.arange(8000), colour] == 1).all()
-    assert (data.x[np.arange(8000), 1 - colour] == 0).all()
-
-
 def test_moons_touch_as_told():
     for margin in (-0.1, 0.1):
         data = moons(margin, 300)
@@ -126,8 +115,6 @@ def test_boolean_functions():
         ),
         (lambda: dominoes(np.ones((4, 2)), [0, 1, 0, 1], np.ones((4, 2)), [0, 1, 0, 2]), "Found no easy image of 2"),
         (lambda: joined(np.ones((4, 2)), np.ones((4, 2, 2))), "Both parts should be images"),
-        (lambda: coloured(np.ones((4, 2)), [0, 1, 0, 1]), "`images` should be"),
-        (lambda: coloured(np.ones((4, 2, 2)), [0, 1, 0, 1], agreement=2), "`agreement` should be a share"),
         (lambda: moons(points=2), "`points` should be at least 4"),
         (lambda: Latents((0.4, 0.9)), "`predictivity` should lie"),
         (lambda: Latents(availability=(0.0, 1.0)), "`availability` should be positive"),

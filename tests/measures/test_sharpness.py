@@ -6,10 +6,10 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+from networks import dense_hessian
 from tiltmeter.measures.named.sharpness import Sharpness
 from tiltmeter.modules.networks import mlp
 from tiltmeter.modules.tangent.gradient import trained
-from tiltmeter.modules.tangent.hessian import dense_hessian
 
 
 def problem(seed=0, points=80):

@@ -5,10 +5,11 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter import plot
+from trained_sets import train_to_equilibrium
 
 PROBLEM = tm.teacher_mixture(0.8, 0.0, (0.5, 1.5), 0.5)
 CURVE = tm.equilibrium(PROBLEM, tm.Square(), ("samples", np.geomspace(0.3, 10, 6)), 0.3)
-RUN = tm.simulation.train_to_equilibrium(PROBLEM, tm.Square(), ("samples", [0.5, 2.0]), 0.3, 20, 3)
+RUN = train_to_equilibrium(PROBLEM, tm.Square(), ("samples", [0.5, 2.0]), 0.3, 20, 3)
 
 
 def drawn_rows(chart, layer):
@@ -50,15 +51,6 @@ def test_linear_grids_get_linear_axes():
     assert "type" not in layer["encoding"]["x"]["scale"]
 
 
-def test_the_frontier_joins_what_nothing_beats():
-    coupled = tm.theory.coupled_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, ("coupling", [0.0, 0.1, 0.3, 1.0, 10.0]))
-    whole = plot.frontier({"coupled": coupled}, tm.fairness.criteria.AccuracyParity()).to_dict()
-    line, marks = (drawn_rows(whole, layer) for layer in whole["layer"])
-    assert len(marks) == 5
-    for row in line:
-        assert not any(other["x"] < row["x"] and other["y"] < row["y"] for other in marks)
-
-
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_it_can_be_saved(tmp_path, suffix):
     assert plot.save(plot.equilibrium_sweep(CURVE, title="Trained"), tmp_path / f"a.{suffix}").stat().st_size > 1000
@@ -75,5 +67,3 @@ def test_what_cannot_be_drawn_is_named():
         plot.equilibrium_sweep(CURVE.isel(samples=0))
     with pytest.raises(KeyError, match="No grid dimension 'ridge'"):
         plot.equilibrium_sweep(CURVE, x="ridge")
-    with pytest.raises(ValueError, match="`frontier` needs at least one Dataset"):
-        plot.frontier({}, tm.fairness.criteria.AccuracyParity())

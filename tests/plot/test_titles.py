@@ -10,7 +10,6 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter import plot
 from tiltmeter.record import Origin, Trajectory
-from tiltmeter.theory.equilibrium import coupled_equilibrium
 
 #: Names of `tm.plot` that draw no picture of their own.
 OTHERS = {"as_groups", "run_channels", "save", "theme"}
@@ -71,10 +70,6 @@ def wave() -> xr.DataArray:
     return xr.DataArray(np.cos(np.radians(np.arange(0, 360, 5))), coords={"angle": np.arange(0, 360, 5)})
 
 
-def coupled() -> xr.Dataset:
-    return coupled_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, ("coupling", [0.0, 0.3, 1.0]))
-
-
 def trained() -> xr.Dataset:
     return tm.equilibrium(PROBLEM, tm.Square(), ("samples", [0.5, 1.0, 2.0]), ridge=0.3)
 
@@ -88,10 +83,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "double_descent": lambda: plot.double_descent(sizes()),
     "drivers": lambda: plot.drivers(tm.drivers(*CASE)),
     "equilibrium_sweep": lambda: plot.equilibrium_sweep(trained()),
-    "feature_sweep": lambda: plot.feature_sweep(tm.theory.random_features(PROBLEM, [0.5, 1.0, 2.0], samples=2.0)),
-    "frontier": lambda: plot.frontier({"coupled": coupled()}, tm.fairness.criteria.AccuracyParity()),
     "labelled_lines": lambda: plot.labelled_lines(layers_over_time(), "layer"),
-    "labelled_points": lambda: plot.labelled_points([("digits", "plain", 1, 1)], "forecast", "trained"),
     "loss_plane": lambda: plot.loss_plane(runs()),
     "loss_slices": lambda: plot.loss_slices(slices()),
     "memorisation": lambda: plot.memorisation(fixed_set()),

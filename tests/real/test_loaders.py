@@ -11,7 +11,6 @@ from tiltmeter.data.public.celeba import celeba
 from tiltmeter.data.public.cifar10 import cifar10
 from tiltmeter.data.public.compas import compas, compas_table
 from tiltmeter.data.public.german import german
-from tiltmeter.data.public.grouping import random_task
 from tiltmeter.data.public.mnist import fashion_mnist, mnist
 from tiltmeter.data.public.presence import check
 
@@ -49,9 +48,6 @@ def test_cifar10():
     pixels = train.x.transpose(1, 0, 2, 3).reshape(3, -1)
     np.testing.assert_allclose(pixels.mean(1) / 255, [0.49140, 0.48216, 0.44653], atol=1e-5)
     np.testing.assert_allclose(pixels.std(1) / 255, [0.24703, 0.24349, 0.26159], atol=1e-5)
-    task, held_out = random_task(train.x, train.y, np.random.default_rng(0), rho=0.7)
-    assert held_out.sizes == {"a": 1000, "b": 1000}
-    assert task.sizes["a"] == 19000
 
 
 def test_adult():

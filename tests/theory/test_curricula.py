@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.simulation import Direct, Repeated, moments
+from tiltmeter.simulation import Direct, moments
 
 PROBLEM = tm.teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
 TURN = tm.schedules.in_turn({"+": 3.0, "-": 2.0})
@@ -75,8 +75,8 @@ def test_refusals():
     sgd = tm.SGD(lr=0.3, proportions=TURN)
     with pytest.raises(ValueError, match=r"`moments` takes no schedules of `proportions`. Use `simulate` or `predict`"):
         moments(PROBLEM, sgd, [1.0], 50)
-    with pytest.raises(ValueError, match=r"Fresh\(\) data"):
-        tm.simulate(PROBLEM, sgd, [1.0], 50, method=Direct(), data=Repeated(1.0))
+    with pytest.raises(ValueError, match=r"fresh examples"):
+        tm.simulate(PROBLEM, sgd, [1.0], 50, method=Direct(), data=tm.Fixed(1.0))
     with pytest.raises(ValueError, match=r"constant weights and proportions"):
         tm.timescales(PROBLEM, sgd)
     with pytest.raises(ValueError, match=r"two groups or more"):

@@ -168,7 +168,7 @@ def test_equal_groups_have_no_bias():
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_a_strong_coupling_is_joint_training_without_bias(loss):
-    stiff = tm.theory.coupled_equilibrium(PAPER, loss, 2.0, 0.3, coupling=1e7, bias=False)
+    stiff = tm.equilibrium(PAPER, loss, 2.0, 0.3, coupling=1e7, bias=False)
     joint = tm.equilibrium(PAPER, loss, 2.0, 0.6, bias=False)  # two students pay the ridge twice
     same(joint, stiff, 1e-5, skip=("Q",))
     np.testing.assert_allclose(stiff.Q.values, joint.Q.item(), atol=1e-5)
@@ -177,7 +177,7 @@ def test_a_strong_coupling_is_joint_training_without_bias(loss):
 
 @pytest.mark.parametrize("loss", LOSSES)
 def test_no_coupling_is_separate_training(loss):
-    free = tm.theory.coupled_equilibrium(PAPER, loss, 2.0, 0.3, coupling=0.0)
+    free = tm.equilibrium(PAPER, loss, 2.0, 0.3, coupling=0.0)
     alone = tm.problem.Mixture({"+": 1.0}, {"+": 0.5}, [[1.0, 0.4], [0.4, 1.0]], {"+": 0.2})
     single = tm.equilibrium(alone, loss, 1.5, 0.3)
     for name in (*ORDER, "error", "training_loss"):
@@ -273,7 +273,7 @@ def test_the_compiled_averages_are_the_general_ones(loss, ridge):
 
 
 def test_it_can_be_saved_and_loaded(tmp_path):
-    found = tm.theory.coupled_equilibrium(PAPER, tm.Square(), ("samples", [1.0, 2.0]), 0.5, coupling=0.3)
+    found = tm.equilibrium(PAPER, tm.Square(), ("samples", [1.0, 2.0]), 0.5, coupling=0.3)
     tm.save(found, tmp_path / "run")
     assert tm.load(tmp_path / "run").identical(found)
 

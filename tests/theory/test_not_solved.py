@@ -43,11 +43,7 @@ NOT_SOLVED = {
     "classes, SGD": (ask(tm.SGD(0.1), problem=CLASSES), "fresh examples only. Train on `samples` with `train`"),
     "random features in time": (
         ask(tm.Flow(0.1), student=tm.problem.students.Network(5)),
-        "no exact solution for networks on a fixed set. Use `simulate`, or `random_features` for the end",
-    ),
-    "random features with means": (
-        lambda: tm.theory.random_features(tm.teacher_mixture(0.7, 1.0), 1.0, 2.0),
-        "centred groups, without shift.*use `equilibrium`",
+        "no exact solution for networks on a fixed set. Use `simulate`",
     ),
     "nesterov": (ask(tm.SGD(0.1, momentum=0.5, nesterov=True)), "nesterov on a fixed set. Use `simulate`"),
     "schedule of the rate": (ask(tm.SGD(COSINE)), "a schedule on a fixed set. Use `simulate`"),

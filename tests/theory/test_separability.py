@@ -7,7 +7,7 @@ from scipy.optimize import linprog
 
 import tiltmeter as tm
 from tiltmeter.problem.objective import Objective, flatten
-from tiltmeter.simulation.train_to_equilibrium import draw
+from trained_sets import draw
 
 
 def test_labels_that_carry_no_information_separate_up_to_two_per_dimension():

@@ -37,6 +37,7 @@ from torch import Tensor, nn
 import tiltmeter as tm
 from tiltmeter_lab.calibrate_twins import KINDS
 from tiltmeter_lab.judged_forecasts import CURVES, FAMILIES, KEPT, kept_in, report, write_rows
+from tiltmeter_lab.shared.picture_tasks import random_task
 
 #: Part of every seed, and the numbers of the tasks and of the draws of random groups.
 STREAM, NUMBERS, ADVISED, DRAWS = 97, range(5000, 5045), range(5000, 5012), range(200)
@@ -159,7 +160,7 @@ def picture_task(rng: np.random.Generator) -> tuple[tm.GroupedData, tm.GroupedDa
     """Two groups of four classes each."""
     name = str(rng.choice(["mnist", "fashion_mnist", "cifar10"]))
     rho, held_out = float(rng.uniform(0.6, 0.9)), int(rng.choice([300, 700]))
-    train, away = tm.data.random_task(*picture_set(name), rng, rho, held_out)
+    train, away = random_task(*picture_set(name), rng, rho, held_out)
     return _single(train), _single(away)
 
 

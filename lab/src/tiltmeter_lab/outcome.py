@@ -8,7 +8,6 @@ from dataclasses import asdict, dataclass
 from pathlib import PurePath
 from typing import Any, Literal, TypeAlias
 
-import tiltmeter as tm
 from tiltmeter_lab.claim import VERDICTS, Claim
 
 State = Literal["run", "not run", "failed"]
@@ -65,7 +64,7 @@ class Outcome:
         some = f" In part: {self.partial}." if self.partial else ""
         return f"{self.name} ({self.scale}, {many}, {self.seconds:.0f} s): {verdicts or 'no claims'}.{some}"
 
-    def to_json(self) -> dict[str, tm.record.JSON]:
+    def to_json(self) -> dict[str, Any]:
         """Return plain JSON that `from_json` reads back; NaN is written as null and infinity as "inf"."""
         plain: dict[str, Any] = asdict(self)
         plain["claims"] = [

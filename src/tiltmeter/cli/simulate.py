@@ -23,7 +23,6 @@ from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.students import Activation, Erf, Identity, Network, ReLU, Student, Tanh
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.simulation.chain import Chain
-from tiltmeter.simulation.data import Fresh, Repeated
 from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.run import Method
 from tiltmeter.simulation.simulate import simulate as simulate_runs
@@ -97,10 +96,9 @@ def simulate(
     case = resolve(problem, sgd, times, config)
     who = (student or StudentOptions()).build(case.student)
     curves = tuple(dict.fromkeys((*CLASS_CURVES, curve))) if isinstance(case.problem, ClassMixture) else None
-    data = Fresh() if alpha is None else Repeated(alpha)
     # First, because it may raise an error before anything is simulated.
-    fixed = None if alpha is None else Fixed(alpha)
-    theory = None if against is None else predict(case.problem, case.sgd, case.times, curves, who, data=fixed)
+    data = None if alpha is None else Fixed(alpha)
+    theory = None if against is None else predict(case.problem, case.sgd, case.times, curves, who, data=data)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         runs = simulate_runs(

@@ -32,11 +32,7 @@ if TYPE_CHECKING:
     from tiltmeter.data.public.german import german as german
     from tiltmeter.data.public.grouping import by_attributes as by_attributes
     from tiltmeter.data.public.grouping import by_classes as by_classes
-    from tiltmeter.data.public.grouping import contrasted as contrasted
-    from tiltmeter.data.public.grouping import imbalanced as imbalanced
     from tiltmeter.data.public.grouping import mixed as mixed
-    from tiltmeter.data.public.grouping import random_task as random_task
-    from tiltmeter.data.public.grouping import rotated as rotated
     from tiltmeter.data.public.grouping import set_aside as set_aside
     from tiltmeter.data.public.images import Images as Images
     from tiltmeter.data.public.images import standardised as standardised

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tiltmeter.forecast.twin.twins import ResumeState
     from tiltmeter.record import Trajectory
 
-__all__ = ["Kernel", "Linear", "Pilot", "Rehearsal", "Twin", "chosen", "method_from_json"]
+__all__ = ["Kernel", "Linear", "Pilot", "Rehearsal", "Twin", "chosen"]
 
 
 class Method(Protocol):

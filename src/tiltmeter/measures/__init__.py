@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from tiltmeter.measures.group_metric import GroupMetric as GroupMetric
     from tiltmeter.measures.group_metric import Sometimes as Sometimes
     from tiltmeter.measures.matched import at_matched_error as at_matched_error
-    from tiltmeter.measures.measure import snapshot_of as snapshot_of
     from tiltmeter.measures.measure import two_labels as two_labels
     from tiltmeter.measures.named.aggregator_bias import AggregatorBias as AggregatorBias
     from tiltmeter.measures.named.availability import Availability as Availability

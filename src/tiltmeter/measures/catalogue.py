@@ -72,6 +72,9 @@ class BiasMeasure(Protocol):
     Where it can be computed (chance, a linear model, shuffled labels) it is a curve `x_null`; otherwise it is described
     by an attribute "null" ("value at initialisation").
 
+    A method `passes(snapshot)` says what one observation costs in forward passes over the held-out points; a backward
+    pass counts as two. A measure of the scores alone has no such method, because these are known.
+
     If the digits and a small network are not suitable for a measure, it may have a class method `example(seed)` that
     returns its own (measure, model, data). The example should be small and take at most a second. `measures/example.py`
     calls it; so do the tests of all measures and `tiltmeter measure` without a file.
@@ -90,9 +93,14 @@ class BiasMeasure(Protocol):
 
     def __call__(self, snapshot: Snapshot) -> dict[str, xr.DataArray]: ...
 
-    def passes(self, snapshot: Snapshot) -> float:
-        """The cost of one observation in forward passes over the held-out points (a backward pass counts as two)."""
-        ...
+
+def forward_passes(measure: Any, snapshot: Snapshot) -> float:
+    """What a measure says that one observation costs, in forward passes; 0 if it says nothing.
+
+    >>> forward_passes(find("subgroup-auc")(), None)
+    0.0
+    """
+    return float(measure.passes(snapshot)) if hasattr(measure, "passes") else 0.0
 
 
 def find(name: str) -> Any:

@@ -117,7 +117,7 @@ def snapshot_of(
     """Everything that a measure may use about a model now. Make it, and use it, inside `untouched(model)`.
 
     >>> import torch
-    >>> from tiltmeter.modules import untouched
+    >>> from tiltmeter.modules.untouched import untouched
     >>> data, model = GroupedData(torch.eye(4).repeat(20, 1), [0, 1] * 40, ["a", "b"] * 40), torch.nn.Linear(4, 1)
     >>> with untouched(model):
     ...     snapshot = snapshot_of(model, data)

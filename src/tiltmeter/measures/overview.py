@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass
 
-from tiltmeter.measures.catalogue import MEASURES, find
+from tiltmeter.measures.catalogue import MEASURES, find, forward_passes
 from tiltmeter.measures.measure import example_of, snapshot_of
 from tiltmeter.modules.untouched import untouched
 
@@ -38,6 +38,6 @@ def rows() -> list[Row]:
         measure, model, data = example_of(kind)
         with warnings.catch_warnings(), untouched(model):
             warnings.simplefilter("ignore")
-            passes = float(measure.passes(snapshot_of(model, data)))
+            passes = forward_passes(measure, snapshot_of(model, data))
         found.append(Row(name, kind.title, kind.takes, passes, kind.exact, kind.absent))
     return found

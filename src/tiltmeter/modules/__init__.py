@@ -13,19 +13,10 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
-    from tiltmeter.modules.networks import TwoLayer as TwoLayer
-    from tiltmeter.modules.networks import compact_weight as compact_weight
     from tiltmeter.modules.networks import deep_linear as deep_linear
     from tiltmeter.modules.networks import mlp as mlp
     from tiltmeter.modules.networks import two_layer as two_layer
-    from tiltmeter.modules.tangent.gradient import count_of as count_of
-    from tiltmeter.modules.tangent.gradient import trained as trained
-    from tiltmeter.modules.tangent.hessian import dense_hessian as dense_hessian
     from tiltmeter.modules.tangent.hessian import hessian_times as hessian_times
     from tiltmeter.modules.tangent.hessian import top_eigenpairs as top_eigenpairs
-    from tiltmeter.modules.tangent.kernel import tangent_kernel as tangent_kernel
-    from tiltmeter.modules.untouched import put_back as put_back
-    from tiltmeter.modules.untouched import streams as streams
-    from tiltmeter.modules.untouched import untouched as untouched
 
 __all__ = offer(__name__)  # noqa: PLE0605

@@ -34,12 +34,9 @@ if TYPE_CHECKING:
     from tiltmeter.plot.drivers import order_parameters as order_parameters
     from tiltmeter.plot.equilibrium_sweep import double_descent as double_descent
     from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep as equilibrium_sweep
-    from tiltmeter.plot.equilibrium_sweep import feature_sweep as feature_sweep
-    from tiltmeter.plot.frontier import frontier as frontier
     from tiltmeter.plot.labelled_lines import angles as angles
     from tiltmeter.plot.labelled_lines import as_groups as as_groups
     from tiltmeter.plot.labelled_lines import labelled_lines as labelled_lines
-    from tiltmeter.plot.labelled_lines import labelled_points as labelled_points
     from tiltmeter.plot.labelled_lines import reliance as reliance
     from tiltmeter.plot.loss_plane import areas as areas
     from tiltmeter.plot.loss_plane import loss_plane as loss_plane

@@ -111,83 +111,6 @@ def _axis(values: np.ndarray, title: str, log: bool | None = None) -> dict[str, 
     return {"scale": alt.Scale(domain=[low, high], nice=False, zero=False), "axis": axis(title)}
 
 
-#: Lines of what was trained on are thinner, whatever the group.
-THIN, WIDE = 1.1, 2.2
-
-
-def feature_sweep(
-    found: xr.Dataset,
-    x: str = "features",
-    curves: Sequence[str] = ("error", "training_error"),
-    samples: float | None = None,
-    title: str | None = None,
-) -> alt.LayerChart:
-    """Curves of every group against `x`, on a log axis; those of training are thin. `samples` marks x = samples.
-
-    >>> from tiltmeter import teacher_mixture, theory
-    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    >>> found = theory.random_features(problem, [0.5, 1.0, 2.0, 4.0], samples=2.0)
-    >>> [layer["mark"]["type"] for layer in feature_sweep(found, samples=2.0).to_dict()["layer"]]
-    ['line', 'line', 'rule']
-
-    Args:
-        found: Result of `tm.theory.random_features`.
-        x: Dimension along the axis.
-        curves: Curves to draw.
-        samples: Marks the place where x equals it; None: no mark.
-        title: Text above the picture; None: what it shows.
-    """
-    if not isinstance(found, xr.Dataset):
-        raise TypeError(
-            f"`feature_sweep` draws a Dataset, as of `theory.random_features`. Found {type(found).__name__}."
-        )
-    for name in curves:
-        if name not in found:
-            raise KeyError(f"No curve {name!r}. There are: {', '.join(map(str, found))}.")
-        if set(found[name].dims) != {x, "group"}:
-            raise ValueError(f"`{name}` should have the dimensions {x!r} and 'group'. Found {found[name].dims}.")
-    if not curves:
-        raise ValueError("`curves` should name at least one curve. Found none.")
-    groups = found.coords["group"].values.tolist()
-    evaluations, names = [style_of(group, groups) for group in groups], [group_name(group) for group in groups]
-    places = np.asarray(found.coords[x].values, dtype=float)
-    values = np.concatenate([found[name].values.ravel() for name in curves])
-    low, high = airy(float(np.nanmin(values)), float(np.nanmax(values)))
-    span = [float(places.min()), float(places.max())]
-    words = axis("features per dimension" if x == "features" else x, values=log_ticks(*span), format="~g")
-    across = alt.X("x:Q", scale=alt.Scale(type="log", domain=span, nice=False), axis=words)
-    meaning = CURVES[curves[0]].meaning if curves[0] in CURVES else curves[0]
-    up = alt.Y("y:Q", scale=alt.Scale(domain=[low, high], nice=False, zero=False), axis=axis(meaning))
-    both = len({name.startswith("training") for name in curves}) > 1
-    key = "group (thin: training)" if both else "group"
-    colour = alt.Color(
-        "group:N",
-        sort=None,
-        legend=legend(key),
-        scale=alt.Scale(domain=names, range=[evaluation.colour for evaluation in evaluations]),
-    )
-    dash = alt.StrokeDash(
-        "group:N",
-        sort=None,
-        legend=legend(key),
-        scale=alt.Scale(domain=names, range=[evaluation.dash for evaluation in evaluations]),
-    )
-    layers: list[alt.Chart] = []
-    for name in curves:
-        table = [
-            {"x": short(place), "y": short(float(found[name].sel({x: place, "group": group}))), "group": text}
-            for group, text in zip(groups, names, strict=True)
-            for place in sorted(places.tolist())
-        ]
-        width = THIN if name.startswith("training") else WIDE
-        layers.append(alt.Chart(rows(table)).mark_line(strokeWidth=width, clip=True).encode(across, up, colour, dash))
-    if samples is not None:
-        mark = alt.Chart(rows([{"x": float(samples)}])).mark_rule(color=INK, strokeDash=[2, 3], strokeWidth=1)
-        layers.append(mark.encode(across))
-    shows = large(f"{curve_words(curves[0])} of each group by number of {x}")
-    return Layers(layer=layers).properties(**frame(title, shows=shows))
-
-
 #: Dimensions that belong to a curve and not to the grid over which it is drawn.
 OWN = ("group", "pair", "seed")
 
@@ -211,7 +134,7 @@ def equilibrium_sweep(
 
     Args:
         theory: Result of `tm.equilibrium`, drawn as lines.
-        measured: Result of `train_to_equilibrium`, drawn as marks with two standard errors; None: no marks.
+        measured: The same curves of trained students, with a dimension `seed`: marks with two standard errors.
         curves: Curves to draw, one panel each.
         x: Grid dimension along the axis; None: the only one.
         title: Text above the picture; None: what it shows.

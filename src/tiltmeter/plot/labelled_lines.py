@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from textwrap import wrap
 from typing import Any
 
@@ -29,51 +29,10 @@ from tiltmeter.plot.theme import (
     large,
     legend,
     rows,
-    run_channels,
     short,
 )
 from tiltmeter.plot.time_axis import log_scale, time_axis, time_domain
 from tiltmeter.record.trajectory import Clock, Trajectory
-from tiltmeter.shown_text import visible
-
-SIDE = 340
-
-
-def labelled_points(
-    marks: Sequence[tuple[str, str, float, float]], x_title: str, y_title: str, title: str | None = None
-) -> alt.LayerChart:
-    """Marks (series, label, x, y): series differ in colour and shape, labels show on hover.
-
-    >>> chart = labelled_points([("digits", "balanced", 0.5, 0.6), ("digits", "plain", 1, 1)], "forecast", "trained")
-    >>> chart.to_dict()["layer"][0]["mark"]["type"]
-    'line'
-
-    Args:
-        marks: One (series, label, x, y) per mark.
-        x_title: Text of the horizontal axis.
-        y_title: Text of the vertical axis.
-        title: Text above the picture; None: what it shows.
-    """
-    drawn: list[dict[str, Any]] = [
-        {"run": visible(series), "label": visible(label), "x": short(x), "y": short(y)} for series, label, x, y in marks
-    ]
-    known = [value for row in drawn for value in (row["x"], row["y"]) if value is not None]
-    if not known:
-        raise ValueError("There is nothing to draw: no mark has a value.")
-    low, high = airy(min(known), max(known))
-    scale = alt.Scale(domain=[low, high], nice=False)
-    x, y = alt.X("x:Q", scale=scale, axis=axis(x_title)), alt.Y("y:Q", scale=scale, axis=axis(y_title))
-    channels = run_channels(list(dict.fromkeys(series for series, *_ in marks)), title=None)
-    ends = [{"x": short(low), "y": short(low)}, {"x": short(high), "y": short(high)}]
-    layers = [
-        alt.Chart(rows(ends)).mark_line(color=FAINT, strokeDash=[4, 4], strokeWidth=1).encode(x, y),
-        alt.Chart(rows(drawn))
-        .mark_point(size=46, strokeWidth=1.6, opacity=0.9)
-        .encode(x, y, channels.colour, channels.shape, alt.Tooltip("label:N")),
-    ]
-    return alt.LayerChart(layer=layers).properties(
-        **frame(title, SIDE, SIDE, shows=large(f"{y_title} against {x_title}"))
-    )
 
 
 def as_groups(trajectory: Trajectory, curve: str, dim: str) -> Trajectory:

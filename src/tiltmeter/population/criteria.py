@@ -306,36 +306,3 @@ CRITERIA: tuple[Criterion, ...] = (
     AccuracyParity(),
     WorstGroupError(),
 )
-
-
-def trade_off(found: xr.Dataset, criterion: Criterion) -> np.ndarray:
-    """(unfairness, error of the population) of every grid point that has both, shape (n, 2).
-
-    >>> import tiltmeter as tm
-    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    >>> ridges = xr.DataArray([0.01, 0.3, 3.0], dims="ridge")
-    >>> result = tm.equilibrium(problem, tm.Logistic(), samples=2.0, ridge=ridges)
-    >>> trade_off(result, AccuracyParity()).round(3).tolist()
-    [[0.105, 0.247], [0.089, 0.253], [0.068, 0.272]]
-
-    Args:
-        found: Result of `equilibrium` over a grid.
-        criterion: Unfairness, one of `tm.fairness.criteria`.
-    """
-    unfair, error = xr.broadcast(criterion.of(found), found["population_error"])
-    points = np.stack([np.ravel(unfair), np.ravel(error)], axis=1)
-    return np.asarray(points[np.isfinite(points).all(axis=1)])
-
-
-def unbeaten(points: np.ndarray) -> np.ndarray:
-    """The points that no other beats in both columns, sorted by the first column.
-
-    >>> unbeaten(np.array([[0.1, 0.5], [0.2, 0.3], [0.3, 0.4]])).tolist()
-    [[0.1, 0.5], [0.2, 0.3]]
-
-    Args:
-        points: Two columns, in both of which less is better.
-    """
-    ordered = points[np.lexsort((points[:, 1], points[:, 0]))]
-    lowest = np.append(np.inf, np.minimum.accumulate(ordered[:, 1])[:-1])
-    return np.asarray(ordered[ordered[:, 1] < lowest])

@@ -16,7 +16,8 @@ from tiltmeter.measures.point_keeper import PointKeeper
 from tiltmeter.measures.task import Task
 from tiltmeter.predictions.table import Evaluation, evaluations, named_table
 from tiltmeter.question import Question
-from tiltmeter.record import Clock, Origin, Recorder, Trajectory, stack
+from tiltmeter.record import Origin, Recorder, Trajectory, stack
+from tiltmeter.record.trajectory import Clock
 
 #: How far rows of probabilities may be from summing to 1: those of a table are often rounded.
 ROUNDING = 0.01

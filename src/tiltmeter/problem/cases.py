@@ -10,7 +10,7 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.teacher_mixture import teacher_mixture
 
-__all__ = ["Case", "centred_crossing", "no_bias", "no_crossing", "spurious_correlation", "three_phases"]
+__all__ = ["centred_crossing", "no_bias", "no_crossing", "spurious_correlation", "three_phases"]
 
 
 class Case(NamedTuple):

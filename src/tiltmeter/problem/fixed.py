@@ -71,6 +71,10 @@ class Fixed:
         """The time t = steps/d after `count` epochs."""
         return count * self.samples / batch  # type: ignore[operator]
 
+    def size(self, d: int) -> int:
+        """The number of examples in dimension d."""
+        return max(1, round(float(self.samples) * d))  # type: ignore[arg-type]
+
     def shares(self, groups: tuple[Hashable, ...]) -> list[Any]:
         """The share of wrong labels of each group; the default is none."""
         given = self.flips or {}

@@ -40,19 +40,15 @@ True
 Runs with different seeds become one trajectory with one more dimension: `stack([run, other])`.
 """
 
-from tiltmeter.record.directory.check import Check, check
+from tiltmeter.record.directory.check import check
 from tiltmeter.record.directory.store import load, save
-from tiltmeter.record.labelled import JSON
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.points import HeldPoints, Points
 from tiltmeter.record.recorder import Recorder
-from tiltmeter.record.trajectory import Clock, Trajectory, stack
+from tiltmeter.record.trajectory import Trajectory, stack
 from tiltmeter.record.when import When, at, every, log_spaced
 
 __all__ = [
-    "JSON",
-    "Check",
-    "Clock",
     "HeldPoints",
     "Origin",
     "Points",

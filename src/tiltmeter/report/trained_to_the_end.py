@@ -1,4 +1,4 @@
-"""Sections about fully trained students: the Dataset of `equilibrium` or `train_to_equilibrium`."""
+"""Sections about fully trained students: the Dataset of `equilibrium`."""
 
 from __future__ import annotations
 

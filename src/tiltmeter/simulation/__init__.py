@@ -9,7 +9,6 @@
 
 `simulate` gives the curves of `predict` for many seeds. `Chain()` follows only the overlaps, an exact Markov chain for
 Gaussian groups; `Direct()` is the plain d-dimensional run. `moments` gives the exact mean over runs with no simulation.
-`train_to_equilibrium` minimises a convex loss on finite data: the experiment behind `equilibrium`.
 """
 
 from __future__ import annotations
@@ -20,11 +19,8 @@ from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
     from tiltmeter.simulation.chain import Chain as Chain
-    from tiltmeter.simulation.data import Fresh as Fresh
-    from tiltmeter.simulation.data import Repeated as Repeated
     from tiltmeter.simulation.direct_method import Direct as Direct
     from tiltmeter.simulation.moments import moments as moments
-    from tiltmeter.simulation.train_to_equilibrium import train_to_equilibrium as train_to_equilibrium
 
 
 __all__ = offer(__name__)  # noqa: PLE0605

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.students import Linear
 from tiltmeter.record.labelled import JSON
-from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.gram_chain import GramChain
 from tiltmeter.simulation.linear_chain import LinearChain, SteeredRun
 from tiltmeter.simulation.network_chain import NetworkChain
@@ -40,7 +39,7 @@ class Chain:
                 f"{type(setting.optimiser).__name__} treats coordinates separately, so the chain cannot simulate it. "
                 "Use method=Direct()."
             )
-        if not isinstance(setting.data, Fresh):
+        if setting.data is not None:
             raise ValueError(
                 "With repeated data the student depends on every sample, so the chain cannot simulate it. "
                 "Use method=Direct()."

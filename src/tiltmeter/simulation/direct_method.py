@@ -10,7 +10,6 @@ import numpy as np
 from tiltmeter.problem.optimisers import Adam, AdamW, SignSGD
 from tiltmeter.problem.students import Identity, Network
 from tiltmeter.record.labelled import JSON
-from tiltmeter.simulation.data import Repeated
 from tiltmeter.simulation.linear_chain import GroupPulls, SteeredRun
 from tiltmeter.simulation.run import Observation, Run, generators
 from tiltmeter.simulation.setting import Setting, random_scale, start_coordinates
@@ -32,9 +31,11 @@ class DirectRun:
         self._activation = number_of(student.activation if isinstance(student, Network) else Identity())
         self._learn_second = isinstance(student, Network) and student.train_second_layer
         units, d = setting.units, setting.d
-        size = setting.data.samples(d) if isinstance(setting.data, Repeated) else 0
+        size = 0 if setting.data is None else setting.data.size(d)
         if size and setting.sgd.curriculum:
-            raise ValueError("A repeated data set keeps its proportions: schedules of `proportions` need Fresh() data.")
+            raise ValueError(
+                "A repeated data set keeps its proportions: schedules of `proportions` need fresh examples."
+            )
         moving = setting.sgd.momentum > 0 or self._kind in (ADAM, ADAMW)
         self._frame = np.empty((count, setting.rank, d))
         self._w = np.zeros((count, units, d))
@@ -54,10 +55,8 @@ class DirectRun:
             raise ValueError(f"`d` should be at least {setting.rank + apart} for this start. Found d = {d}.")
         scale = random_scale(setting) / np.sqrt(d)
         data = setting.data
-        flips = np.array(
-            data.fixed().shares(setting.par.groups) if isinstance(data, Repeated) else [0.0] * len(setting.means)
-        )
-        self._replace = isinstance(data, Repeated) and data.replace
+        flips = np.array([0.0] * len(setting.means) if data is None else data.shares(setting.par.groups))
+        self._replace = data is not None and data.replace
 
         def work(low: int, high: int) -> None:
             place(
@@ -149,7 +148,7 @@ class Direct:
                 f"`d` should be at least {setting.rank}: means and teachers span {setting.rank} dimensions. "
                 f"Found d = {setting.d}."
             )
-        law, repeated = setting.law, isinstance(setting.data, Repeated)
+        law, repeated = setting.law, setting.data is not None
         if law is not None and law.sees_gram:
             raise ValueError(
                 f"`Direct` does not see the gradients that {type(law).__name__} needs. Use method=Chain()."

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.problem.full_batch import Descent, Flow
-from tiltmeter.simulation.data import Repeated
 from tiltmeter.simulation.run import HUGE, Observation
 from tiltmeter.simulation.setting import Setting, StepSettings, random_scale, start_coordinates
 from tiltmeter.threads import in_blocks
@@ -40,13 +39,13 @@ class TrainingRun:
     def __init__(self, setting: Setting, seed: int) -> None:
         rng = np.random.Generator(np.random.PCG64(np.random.SeedSequence(0, spawn_key=(seed, 2))))
         data, d, rank = setting.data, setting.d, setting.rank
-        assert isinstance(data, Repeated)
-        n = data.samples(d)
+        assert data is not None
+        n = data.size(d)
         self._group = rng.choice(len(setting.shares), size=n, p=setting.shares / setting.shares.sum())
         x = rng.standard_normal((n, d)) * setting.deviation[self._group, None]
         x[:, :rank] += setting.means[self._group]
         field = (x[:, :rank] * setting.teachers[self._group]).sum(1) + setting.label_bias[self._group]
-        flips = np.array(data.fixed().shares(setting.par.groups))
+        flips = np.array(data.shares(setting.par.groups))
         wrong = rng.random(n) < flips[self._group]
         self._y = np.where((field > 0) != wrong, 1.0, -1.0)
         self.biased = setting.sgd.train_bias

@@ -19,7 +19,6 @@ from tiltmeter.problem.students import Linear
 from tiltmeter.problem.times import checked_times
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.simulation.data import Fresh
 from tiltmeter.simulation.run import HUGE
 from tiltmeter.simulation.setting import Setting, StepSettings, random_scale, setting, start_coordinates
 from tiltmeter.simulation.simulate import checked_dimension, whole_steps
@@ -167,7 +166,7 @@ def moments(problem: Mixture, sgd: SGD, times: Any, d: int) -> Trajectory:
     refuse_interventions(sgd, "moments")
     size = checked_dimension(d)
     steps = whole_steps(checked_times(times), size)
-    chosen = setting(problem, sgd, Linear(), Fresh(), size)
+    chosen = setting(problem, sgd, Linear(), None, size)
     if size < chosen.rank + 1:
         raise ValueError(
             f"`d` should be at least {chosen.rank + 1}: means and teachers span {chosen.rank} dimensions. "

@@ -11,6 +11,7 @@ import xarray as xr
 
 from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.problem.applied_interventions import lowered
+from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.geometry import factor, place
 from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.optimisers import StudentOptimiser, plain_sgd
@@ -19,7 +20,6 @@ from tiltmeter.problem.sgd_arrays import Parameters, parameters, shares_at
 from tiltmeter.problem.starts import Random
 from tiltmeter.problem.students import Network, Student
 from tiltmeter.schedules import value_at
-from tiltmeter.simulation.data import Data
 from tiltmeter.threads import check_fits
 
 
@@ -112,7 +112,7 @@ class Setting:
     optimiser: StudentOptimiser
     sgd: SGD
     student: Student
-    data: Data
+    data: Fixed | None
     d: int
     means: np.ndarray
     teachers: np.ndarray
@@ -152,7 +152,7 @@ class Setting:
         return self.units * (2 if self.sgd.momentum > 0 else 1)
 
 
-def setting(problem: Mixture, optimiser: StudentOptimiser, student: Student, data: Data, d: int) -> Setting:
+def setting(problem: Mixture, optimiser: StudentOptimiser, student: Student, data: Fixed | None, d: int) -> Setting:
     """Write a problem in coordinates; it must be a single one, not a grid."""
     sgd = lowered(problem, plain_sgd(optimiser))
     law = sgd.law

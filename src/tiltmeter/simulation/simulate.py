@@ -28,15 +28,12 @@ from tiltmeter.problem.students import Linear, Network, Student, checked_student
 from tiltmeter.problem.times import checked_times
 from tiltmeter.progress import Progress
 from tiltmeter.record import Recorder, save
-from tiltmeter.record.labelled import JSON
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Clock, LazyCurves, Trajectory
 from tiltmeter.simulation.chain import Chain
-from tiltmeter.simulation.curves import curves_of
-from tiltmeter.simulation.data import Data, Fresh, Repeated, checked_data
 from tiltmeter.simulation.direct_method import Direct
 from tiltmeter.simulation.full_batch import full_batch_evaluations
-from tiltmeter.simulation.run import Method, Observation, Run, stack_observations
+from tiltmeter.simulation.run import Method, Observation, Run, SimulationOptions, curves_of, stack_observations
 from tiltmeter.simulation.setting import StepSettings, check_size, setting
 from tiltmeter.simulation.simulate_classes import ClassSimulation
 
@@ -58,7 +55,7 @@ def simulate(
     seeds: int | Sequence[int] = 1,
     student: Student = Linear(),
     method: Method = Chain(),
-    data: Data | Fixed = Fresh(),
+    data: Fixed | None = None,
     curves: Iterable[str] | None = None,
     to: str | os.PathLike[str] | None = None,
 ) -> Trajectory:
@@ -77,7 +74,7 @@ def simulate(
 
     `method` says how to calculate. `Chain()` follows only the overlaps: its curves have exactly the distribution of the
     d-dimensional run, at a cost per step that does not depend on d. `Direct()` is the plain run in d dimensions; it
-    also takes `Adam`, `AdamW`, `SignSGD` and `Repeated` data. Both take the number of `threads` (default: all cores)
+    also takes `Adam`, `AdamW`, `SignSGD` and `Fixed` data. Both take the number of `threads` (default: all cores)
     and `progress=False`. `Flow` and `Descent` learn from `Fixed` data, with the time of `predict`. A seed gives the
     same run whatever the number of threads and of other seeds.
 
@@ -93,22 +90,21 @@ def simulate(
         seeds: How many runs (seeds 0, 1, 2, ...), or which seeds.
         student: Model that learns, one of `tm.problem.students`.
         method: `Chain()` follows only the overlaps; `Direct()` simulates all d coordinates.
-        data: Fresh examples at every step, or a fixed set: `Repeated` or `Fixed`.
+        data: A training set that is used again and again; None: fresh examples at every step.
         curves: Curves to record; None: the default ones.
         to: Run directory to which every evaluation is written at once; None: memory.
     """
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
+    options = SimulationOptions(student, method, data, size, labels, curves)
     if isinstance(sgd, (Flow, Descent)):
         if isinstance(problem, ClassMixture):
             raise ValueError("Several classes are simulated with SGD only. Train on `samples` with `train`.")
         refuse_softmax(student)
-        return _full_batch(problem, sgd, times, size, labels, student, method, data, curves, to)
+        return _full_batch(problem, sgd, times, options, to)
     steps = whole_steps(checked_times(times), size)
-    data = checked_data(data)
-    run, label, pace = _begin(problem, sgd, student, method, data, size, labels, curves, steps)
-    described: dict[str, JSON] = {"sgd": sgd.to_json(), "student": student.to_json(), "d": size}
-    described |= {"method": method.to_json(), "data": data.to_json()}
-    origin = Origin("simulation", problem.to_json(), described, labels)
+    _check_data(data)
+    run, label, pace = _begin(problem, sgd, steps, options)
+    origin = Origin("simulation", problem.to_json(), options.described(sgd), labels)
     evaluations: list[Any] = []
     with ExitStack() as stack:
         recorder = None if to is None else stack.enter_context(Recorder(to, clock="t", origin=origin))
@@ -131,29 +127,28 @@ def simulate(
 def _begin(
     problem: Mixture | ClassMixture,
     sgd: StudentOptimiser,
-    student: Student,
-    method: Method,
-    data: Data,
-    d: int,
-    seeds: tuple[int, ...],
-    curves: Iterable[str] | None,
     steps: np.ndarray,
+    options: SimulationOptions,
 ) -> tuple[Run, Callable[[list[Any], np.ndarray], LazyCurves], StepSettings]:
     """Return all seeds at their start, the function from evaluations to curves, and the settings of every step."""
     if isinstance(problem, ClassMixture):
-        several = ClassSimulation(problem, sgd, student, method, data, d, seeds, curves)
+        several = ClassSimulation(problem, sgd, options)
         # The chain itself handles loss weights of (group, class) pairs.
-        return several.run, several.label, StepSettings(replace(plain_sgd(sgd), weights=None), problem.groups, d)
-    refuse_softmax(student)
-    plain = plain_sgd(sgd)
-    chosen = setting(problem, sgd, student, data, d)
+        return (
+            several.run,
+            several.label,
+            StepSettings(replace(plain_sgd(sgd), weights=None), problem.groups, options.d),
+        )
+    refuse_softmax(options.student)
+    plain, d, seeds = plain_sgd(sgd), options.d, options.seeds
+    chosen = setting(problem, sgd, options.student, options.data, d)
     more = (
-        *(("second_layer",) if isinstance(student, Network) else ()),
-        *(("training_loss", "training_error") if isinstance(data, Repeated) else ()),
+        *(("second_layer",) if isinstance(options.student, Network) else ()),
+        *(("training_loss", "training_error") if options.data is not None else ()),
         *(("pull",) if plain.law is not None else ()),
     )
-    names = chosen_names(curves, plain.train_bias, more)
-    vectors = 2 * len(problem.groups) + chosen.units if isinstance(method, Direct) else 0
+    names = chosen_names(options.curves, plain.train_bias, more)
+    vectors = 2 * len(problem.groups) + chosen.units if isinstance(options.method, Direct) else 0
     check_size(d, len(seeds), steps, len(names) * len(problem.groups), vectors)
     pace = StepSettings(chosen.sgd, chosen.par.groups, d)
     _warn_of_noise(chosen.law)
@@ -165,43 +160,49 @@ def _begin(
             evaluations = [evaluation.with_pull(pull) for evaluation in evaluations]
         return curves_of(chosen, seeds, stack_observations(evaluations), at, names)
 
-    return method.begin(chosen, seeds), label, pace
+    return options.method.begin(chosen, seeds), label, pace
+
+
+def _check_data(data: object) -> None:
+    if data is None:
+        return
+    if not isinstance(data, Fixed):
+        raise TypeError(f"`data` should be Fixed(samples), or None for fresh examples. Found {data!r}.")
+    for number in (data.samples, *(data.flips or {}).values()):
+        if isinstance(number, xr.DataArray):
+            over = ", ".join(map(str, number.dims))
+            raise ValueError(f"`simulate` is for one data set; this one has a grid over {over}. Select one point.")
 
 
 def _full_batch(
     problem: Mixture,
     training: Flow | Descent,
     times: Any,
-    d: int,
-    seeds: tuple[int, ...],
-    student: Student,
-    method: Method,
-    data: Data | Fixed,
-    curves: Iterable[str] | None,
+    options: SimulationOptions,
     to: str | os.PathLike[str] | None,
 ) -> Trajectory:
     """Simulate full-batch training, which needs all coordinates, a training set and a linear student."""
-    name, chosen_data = type(training).__name__, checked_data(data)
-    if not isinstance(chosen_data, Repeated):
+    name, data, method = type(training).__name__, options.data, options.method
+    d, seeds = options.d, options.seeds
+    _check_data(data)
+    if data is None:
         raise ValueError(f"{name} needs a training set: pass data=Fixed(samples=...).")
     if not isinstance(method, Direct):
         raise ValueError(f"{name} on a training set has no chain. Use method=Direct().")
-    if chosen_data.replace:
+    if data.replace:
         raise ValueError(f"`replace` is about batches of SGD; {name} uses all examples at once.")
-    if isinstance(student, Network):
+    if isinstance(options.student, Network):
         raise ValueError(f"{name} is for the linear student. Use SGD for a Network.")
     at = checked_times(times)
     if isinstance(training, Descent) and (at != np.round(at)).any():
         raise ValueError(f"`times` should be whole numbers of steps for Descent. Found {at[at != np.round(at)][0]:g}.")
-    chosen = setting(problem, training.plain(), student, chosen_data, d)
+    chosen = setting(problem, training.plain(), options.student, data, d)
     if d <= chosen.rank:
         raise ValueError(f"`d` should be at least {chosen.rank + 1} here. Found d = {d}.")
-    names = chosen_names(curves, training.train_bias, ("training_loss", "training_error"))
-    described: dict[str, JSON] = {"sgd": training.to_json(), "student": student.to_json(), "d": d}
-    described |= {"method": method.to_json(), "data": chosen_data.to_json()}
+    names = chosen_names(options.curves, training.train_bias, ("training_loss", "training_error"))
     evaluations = full_batch_evaluations(chosen, training, seeds, at, method.threads)
     clock: Clock = "step" if isinstance(training, Descent) else "t"
-    origin = Origin("simulation", problem.to_json(), described, seeds)
+    origin = Origin("simulation", problem.to_json(), options.described(training), seeds)
     gone = np.isnan(evaluations.Q[:, :, 0, 0])
     diverged = None
     if gone.any():

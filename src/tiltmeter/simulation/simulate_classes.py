@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import xarray as xr
 
@@ -16,12 +14,11 @@ from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.optimisers import StudentOptimiser
 from tiltmeter.problem.sgd import SGD
 from tiltmeter.problem.starts import Overlaps
-from tiltmeter.problem.students import Linear, Softmax, Student
+from tiltmeter.problem.students import Linear, Softmax
 from tiltmeter.record.trajectory import LazyCurves
 from tiltmeter.simulation.chain import Chain
 from tiltmeter.simulation.class_chain import ClassChain
-from tiltmeter.simulation.data import Data, Fresh
-from tiltmeter.simulation.run import Method
+from tiltmeter.simulation.run import SimulationOptions
 
 #: Quadrature nodes for averages of a softmax: fewer than in the theory, because there is one average per seed and
 #: evaluation.
@@ -33,30 +30,20 @@ CHEAP = ("loss", "class_loss", "risk", "loss_gap", "M", "R", "Q", "student_bias"
 class ClassSimulation:
     """What `simulate` needs for several classes: the run, the names of its curves, and how to compute them."""
 
-    def __init__(
-        self,
-        problem: ClassMixture,
-        sgd: StudentOptimiser,
-        student: Student,
-        method: Method,
-        data: Data,
-        d: int,
-        seeds: tuple[int, ...],
-        curves: Iterable[str] | None,
-    ) -> None:
-        _refuse(sgd, student, method, data)
+    def __init__(self, problem: ClassMixture, sgd: StudentOptimiser, options: SimulationOptions) -> None:
+        _refuse(sgd, options)
         assert isinstance(sgd, SGD)
         self._data = class_moments(problem)
-        self._seeds = np.asarray(seeds, dtype=np.int64)
-        softmax = isinstance(student, Softmax)
+        self._seeds = np.asarray(options.seeds, dtype=np.int64)
+        softmax = isinstance(options.student, Softmax)
         self._nodes = softmax_nodes(self._data, FEW) if softmax else None
         every = chosen_class_curves(None, sgd.train_bias)
         self.names = (
-            chosen_class_curves(curves, sgd.train_bias)
-            if curves is not None
+            chosen_class_curves(options.curves, sgd.train_bias)
+            if options.curves is not None
             else tuple(name for name in every if name in CHEAP)
         )
-        self.run = ClassChain(self._data, sgd, softmax, d, seeds)
+        self.run = ClassChain(self._data, sgd, softmax, options.d, options.seeds)
 
     def label(self, evaluations: list[ClassStudents], times: np.ndarray) -> LazyCurves:
         """The curves of evaluations, with a dimension `seed`."""
@@ -67,7 +54,7 @@ class ClassSimulation:
         return class_curves(self._data, whole, shape, self.names, self._nodes, NODES)
 
 
-def _refuse(sgd: StudentOptimiser, student: Student, method: Method, data: Data) -> None:
+def _refuse(sgd: StudentOptimiser, options: SimulationOptions) -> None:
     other = "Train a linear module on `samples` of the problem with `train`."
     if not isinstance(sgd, SGD):
         raise ValueError(f"Several classes are simulated with SGD only. Found {type(sgd).__name__}. {other}")
@@ -76,12 +63,12 @@ def _refuse(sgd: StudentOptimiser, student: Student, method: Method, data: Data)
     for name, given in (("momentum", sgd.momentum != 0.0), ("clip", sgd.clip is not None)):
         if given:
             raise ValueError(f"Several classes are simulated without {name}. {other}")
-    if not isinstance(student, (Linear, Softmax)):
+    if not isinstance(options.student, (Linear, Softmax)):
         raise ValueError(f"Several classes are simulated for Linear() and Softmax() students. {other}")
-    if not isinstance(method, Chain):
+    if not isinstance(options.method, Chain):
         raise ValueError(f"Several classes are simulated by Chain(). For a run with all coordinates: {other}")
-    if not isinstance(data, Fresh):
-        raise ValueError(f"Several classes are simulated on Fresh() data. {other}")
+    if options.data is not None:
+        raise ValueError(f"Several classes are simulated on fresh examples. {other}")
     if isinstance(sgd.start, Overlaps):
         raise ValueError("With several classes start from Zero() or Random(scale). Found Overlaps(...).")
     for name in ("lr", "batch", "weight_decay"):

@@ -17,32 +17,17 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
-    from tiltmeter.population.criteria import trade_off as trade_off
-    from tiltmeter.population.criteria import unbeaten as unbeaten
     from tiltmeter.population.quadrature import Sobol as Sobol
     from tiltmeter.theory.classes.predict_classes import centred_class_losses as centred_class_losses
-    from tiltmeter.theory.classes.predict_classes import initial_class_rates as initial_class_rates
     from tiltmeter.theory.closed_form import closed_form as closed_form
-    from tiltmeter.theory.equalising_pulls import equalising_pulls as equalising_pulls
-    from tiltmeter.theory.equilibrium import coupled_equilibrium as coupled_equilibrium
-    from tiltmeter.theory.equilibrium_weights import equilibrium_weights as equilibrium_weights
-    from tiltmeter.theory.grids import best_time as best_time
+    from tiltmeter.theory.crossing_bound import crossing_bound as crossing_bound
     from tiltmeter.theory.grids import crossing_count as crossing_count
     from tiltmeter.theory.grids import leader_on_grid as leader_on_grid
-    from tiltmeter.theory.incompatibility import incompatibility as incompatibility
     from tiltmeter.theory.limits import asymptotes as asymptotes
     from tiltmeter.theory.limits import final_leader as final_leader
-    from tiltmeter.theory.limits import first_gap as first_gap
     from tiltmeter.theory.limits import first_leader as first_leader
     from tiltmeter.theory.limits import initial_rates as initial_rates
     from tiltmeter.theory.optimal_schedule import optimal_schedule as optimal_schedule
-    from tiltmeter.theory.prior.crossing_bound import critical_length as critical_length
-    from tiltmeter.theory.prior.crossing_bound import crossing_bound as crossing_bound
-    from tiltmeter.theory.prior.crossing_bound import gap_parabola as gap_parabola
-    from tiltmeter.theory.prior.one_after_the_other import better_order as better_order
-    from tiltmeter.theory.prior.one_after_the_other import forgetting as forgetting
-    from tiltmeter.theory.prior.one_after_the_other import one_after_the_other as one_after_the_other
-    from tiltmeter.theory.random_features import random_features as random_features
     from tiltmeter.theory.separability import separability as separability
     from tiltmeter.theory.stability import stability_limit as stability_limit
     from tiltmeter.theory.steered_theory import gram_limit as gram_limit

@@ -29,6 +29,7 @@ def equilibrium(
     ridge: Number,
     weights: Mapping[Hashable, Number] | None = None,
     bias: bool = True,
+    coupling: Number | None = None,
 ) -> xr.Dataset:
     """Return the minimiser of loss plus ridge on n = samples * d examples of the mixture, for d -> infinity.
 
@@ -43,8 +44,12 @@ def equilibrium(
 
     The theory is that of Sarao Mannelli, Gerace, Rostamzadeh and Saglietti (2022), for any number of groups.
 
-    These are the values for d -> infinity; those of a training set at finite d scatter around them
-    (`train_to_equilibrium`).
+    With `coupling` every group has its own student, and each pair of students adds coupling / 2 times their squared
+    distance: at 0 the groups are trained separately, at a strong coupling they share one W, with a bias per group.
+    Every group is then measured with its own student, so Q and the bias have a dimension `group`; `student_overlap` is
+    W_a.W_b / d.
+
+    These are the values for d -> infinity; those of a training set at finite d scatter around them.
 
     Args:
         problem: Groups with their shares, variances, means and labelling rules.
@@ -53,40 +58,7 @@ def equilibrium(
         ridge: Strength of the penalty ridge / 2 times the squared weights.
         weights: Factor on the loss of each group, or of each (group, label); None: all 1.
         bias: Whether a bias is trained beside the weights.
-    """
-    return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias))
-
-
-def coupled_equilibrium(
-    problem: Mixture,
-    loss: Loss,
-    samples: Number,
-    ridge: Number,
-    coupling: Number,
-    weights: Mapping[Hashable, Number] | None = None,
-    bias: bool = True,
-) -> xr.Dataset:
-    """Return the equilibrium of one student per group, with an elastic coupling between the students.
-
-    >>> from tiltmeter import Square, teacher_mixture
-    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    >>> found = coupled_equilibrium(problem, Square(), samples=2.0, ridge=0.3, coupling=("coupling", [0.0, 1e3]))
-    >>> found.student_overlap.values.round(3)
-    array([[0.071, 0.479]])
-
-    Every student minimises the loss on its own group, plus coupling / 2 times the squared distance of each pair of
-    students. Without coupling the groups are trained separately; with a strong coupling they share one W, with a bias
-    per group. Every group is measured with its own student, so Q and the bias have a dimension `group`.
-    `student_overlap` is W_a.W_b / d.
-
-    Args:
-        problem: Groups with their shares, variances, means and labelling rules.
-        loss: Loss to minimise, such as `tm.Logistic()`.
-        samples: Training examples per dimension, n / d.
-        ridge: Strength of the penalty ridge / 2 times the squared weights.
-        coupling: Strength of the elastic coupling between the students; 0: trained separately.
-        weights: Factor on the loss of each group, or of each (group, label); None: all 1.
-        bias: Whether a bias is trained beside the weights.
+        coupling: Strength of the elastic coupling of one student per group; None: one student for all groups.
     """
     return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias, coupling))
 

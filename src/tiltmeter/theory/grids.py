@@ -45,26 +45,6 @@ def leader_of(values: xr.DataArray, curve: str) -> xr.DataArray:
     return xr.DataArray(labels[np.where(clear, best, -1)], dims=there.dims, coords=there.coords, name="leader")
 
 
-def best_time(trajectory: Trajectory, curve: str = "loss") -> xr.DataArray:
-    """Return the evaluation at which each group is best off, at every grid point: early stopping by group.
-
-    >>> from tiltmeter import Fixed, Flow, predict, teacher_mixture
-    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    >>> few = predict(problem, Flow(lr=1.0), np.geomspace(0.1, 100.0, 400), data=Fixed(2.0), curves=("loss",))
-    >>> best_time(few).values.round(1)
-    array([3.2, 0.6])
-
-    It is one of the recorded times, so choose them closely enough.
-
-    Args:
-        trajectory: Result of `predict` over a grid of settings.
-        curve: Name of the curve that is compared, such as "loss" or "error".
-    """
-    values = trajectory[curve]
-    groups_of(values)
-    return (values * leader_sign(curve, values)).idxmin("time").rename("best_time")
-
-
 def crossing_count(trajectory: Trajectory, curve: str = "loss", pair: AskedPair | None = None) -> xr.DataArray:
     """Count the changes of lead between two groups over the recorded times, at every grid point.
 

@@ -131,10 +131,7 @@ def predict(
         if not isinstance(data, Fixed):
             raise TypeError(f"`data` should be a Fixed(samples=...), or None for fresh examples. Found {data!r}.")
         if isinstance(student, Network):
-            raise ValueError(
-                "`predict` has no exact solution for networks on a fixed set. Use `simulate`, or `random_features` for "
-                "the end of training of a random first layer."
-            )
+            raise ValueError("`predict` has no exact solution for networks on a fixed set. Use `simulate`.")
         return fixed_theory(problem, sgd, data, curves)(times)
     if isinstance(sgd, Flow):
         if isinstance(student, Network):

@@ -5,10 +5,10 @@ import torch
 from torch import nn
 from torch.func import functional_call, hessian
 
-from networks import transformer
+from networks import dense_hessian, transformer
 from tiltmeter.modules.networks import mlp
 from tiltmeter.modules.tangent.gradient import gradient, trained
-from tiltmeter.modules.tangent.hessian import dense_hessian, hessian_times, top_eigenpairs
+from tiltmeter.modules.tangent.hessian import hessian_times, top_eigenpairs
 
 
 def small(seed=0, points=30):

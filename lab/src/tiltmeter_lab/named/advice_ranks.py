@@ -15,6 +15,7 @@ from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.cure_tasks import CureTask, drawn
 from tiltmeter_lab.shared.forecast_scores import median_error
 from tiltmeter_lab.shared.over_seeds import share
+from tiltmeter_lab.shared.pictures import labelled_points
 
 PLAIN = "plain"
 
@@ -158,4 +159,4 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         for law in task.trained
     ]
     titles = ("forecast, relative to plain", "trained, relative to plain")
-    return {"Worst group's final loss": tm.plot.labelled_points(marks, *titles)}
+    return {"Worst group's final loss": labelled_points(marks, *titles)}

@@ -16,6 +16,7 @@ from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.feature_highlighting import diffroar, fitted, input_gradient, signal_points
 from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.random_streams import kept_streams
 
 TITLE = "Input gradients of standard networks highlight what does not tell the label; those of robust ones do"
 PAPER = "Shah, Jain and Netrapalli, Do input gradients highlight discriminative features? (2021)"
@@ -45,11 +46,8 @@ def run(setting: Setting, keep: Keep) -> Runs:
     """For each kind of network, DiffROAR by number of coordinates kept; the clock counts coordinates, not steps."""
 
     def make(kind: str) -> tm.Trajectory:
-        before = tm.modules.streams()
-        try:
+        with kept_streams():
             found = [_one(setting, kind, seed) for seed in range(setting.seeds)]
-        finally:
-            tm.modules.put_back(before)
         coords = {"time": list(setting.kept), "seed": range(setting.seeds)}
         about = {"better": "higher", "null": "0: gradients tell nothing about what matters"}
         curves = {

@@ -18,6 +18,7 @@ from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.named.cifar_groups import points as photographs
 from tiltmeter_lab.shared.over_seeds import mean_claim, share_claim
 from tiltmeter_lab.shared.pictures import lines
+from tiltmeter_lab.shared.random_streams import kept_streams
 
 SIDES = np.array(["falling", "rising"], dtype=object)
 
@@ -288,11 +289,8 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
 
 def _seeds(setting: Setting, lr: float, linear: bool) -> tm.Trajectory:
     data = points(setting)
-    before = tm.modules.streams()
-    try:
+    with kept_streams():
         return tm.stack([descend(setting, data, lr, linear, seed) for seed in range(setting.seeds)])
-    finally:
-        tm.modules.put_back(before)
 
 
 def _rate(run: tm.Trajectory) -> float:

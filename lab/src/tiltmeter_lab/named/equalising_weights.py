@@ -12,6 +12,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.steered_cases import PROBLEMS, evaluations
+from tiltmeter_lab.theory.group_pulls import equalising_pulls
 
 TITLE = "Groups end equal where they pull like 1 / sqrt(variance), whatever their shares and teachers"
 PAPER = "Theory of this package, on the model of Jain, Nobahari, Baratin and Sarao Mannelli (2024)"
@@ -39,7 +40,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
         for _ in range(setting.problems):
             variance = tuple(rng.uniform(0.2, 2.0, 2))
             problem = tm.teacher_mixture(rng.uniform(0.1, 0.9), 0.0, variance, rng.uniform(-0.9, 0.9))
-            roots = tm.theory.equalising_pulls(problem, tm.SGD(lr=1e-7))
+            roots = equalising_pulls(problem, tm.SGD(lr=1e-7))
             found.append(roots[0]["+"] if len(roots) == 1 else np.nan)
             expected.append(variance[0] ** -0.5 / (variance[0] ** -0.5 + variance[1] ** -0.5))
         coords = {"time": [0.0], "problem": np.arange(setting.problems)}
@@ -53,7 +54,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
         )
 
     problem, lr, until = PROBLEMS["A"]
-    (pulls,) = tm.theory.equalising_pulls(problem, tm.SGD(lr=lr))
+    (pulls,) = equalising_pulls(problem, tm.SGD(lr=lr))
     at = np.unique(np.rint(np.array([20.0, 40.0, 60.0]) * setting.d)) / setting.d
     sgd, even = (tm.SGD(lr=lr, proportions=dict(given)) for given in (pulls.items(), (("+", 0.5), ("-", 0.5))))
     return {

@@ -14,6 +14,9 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs, make_now
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import farthest
+from tiltmeter_lab.theory.frontier import frontier, trade_off, unbeaten
+from tiltmeter_lab.theory.incompatibility import incompatibility
+from tiltmeter_lab.theory.trained_sets import trained_sets
 
 #: The one time of such a run: a label, since the end of training has no time.
 END = 0.0
@@ -117,15 +120,11 @@ def run(setting: Setting = QUICK, keep: Keep = make_now) -> Runs:
         "balanced": lambda: tm.equilibrium(balanced, loss, samples, ridge),
         "control": lambda: tm.equilibrium(tm.teacher_mixture(0.5, 0.0, (1.0, 1.0), overlap), loss, samples, ridge),
         "joint": lambda: tm.equilibrium(transfer, loss, samples, ridge),
-        "separate": lambda: tm.theory.coupled_equilibrium(transfer, loss, samples, ridge, coupling=0.0),
+        "separate": lambda: tm.equilibrium(transfer, loss, samples, ridge, coupling=0.0),
         "table": lambda: _table(setting),
         "reweighted": lambda: tm.equilibrium(example(), loss, 2.0, ridges, {"+": scale, "-": ratio * scale}),
-        "coupled": lambda: tm.theory.coupled_equilibrium(
-            example(), loss, 2.0, ridges, ("coupling", list(setting.couplings))
-        ),
-        "measured": lambda: tm.simulation.train_to_equilibrium(
-            balanced, loss, samples, ridge, setting.d, setting.seeds
-        ),
+        "coupled": lambda: tm.equilibrium(example(), loss, 2.0, ridges, coupling=("coupling", list(setting.couplings))),
+        "measured": lambda: trained_sets(balanced, setting.samples, ridge, setting.d, setting.seeds),
     }
     return {name: keep(name, partial(_as_run, one)) for name, one in make.items()}
 
@@ -137,7 +136,7 @@ def _as_run(make: Callable[[], xr.Dataset]) -> tm.Trajectory:
 def _table(setting: Setting) -> xr.Dataset:
     """What every criterion pays when the loss is reweighted for one, and whether that is noticeable."""
     criteria = tuple(one for one in tm.fairness.criteria.CRITERIA if one.name in setting.criteria)
-    found = tm.theory.incompatibility(example(), tm.Logistic(), 2.0, setting.ridge, criteria)
+    found = incompatibility(example(), tm.Logistic(), 2.0, setting.ridge, criteria)
     worse = found.worsened()
     worsened = xr.zeros_like(found.table, dtype=bool)
     for served, others in worse.items():
@@ -184,8 +183,8 @@ def pictures(runs: Runs) -> dict[str, Any]:
         "Equally represented groups, theory and training": tm.plot.equilibrium_sweep(
             found["balanced"], found["measured"]
         ),
-        "Error against worst-group error": tm.plot.frontier(both, tm.fairness.criteria.WorstGroupError()),
-        "Error against statistical parity": tm.plot.frontier(both, tm.fairness.criteria.StatisticalParity()),
+        "Error against worst-group error": frontier(both, tm.fairness.criteria.WorstGroupError()),
+        "Error against statistical parity": frontier(both, tm.fairness.criteria.StatisticalParity()),
     }
 
 
@@ -272,9 +271,7 @@ def _incompatible(found: Found) -> Claim:
 
 def frontier_claim(found: Found, criterion: tm.fairness.criteria.Criterion) -> Claim:
     """How much of the frontier of joint training, over weights and ridges, lies behind that of coupled students."""
-    joint, coupled = (
-        tm.theory.unbeaten(tm.theory.trade_off(one, criterion)) for one in (found["reweighted"], found["coupled"])
-    )
+    joint, coupled = (unbeaten(trade_off(one, criterion)) for one in (found["reweighted"], found["coupled"]))
     beaten = np.array([(coupled <= point + LEVEL).all(axis=1).any() for point in joint])
     where = ""
     if not beaten.all():

@@ -14,6 +14,7 @@ from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.clustered import clustered
 from tiltmeter_lab.shared.forecast_tasks import _images
+from tiltmeter_lab.shared.picture_tasks import random_task
 from tiltmeter_lab.shared.route_scores import PairScore, pair_score, truths
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Task:
         """Of the first task (`place` 0), which is learned before, or of the second."""
         images = _images(self.data)
         rng = np.random.default_rng([STREAM, self.number, place])
-        return tm.data.random_task(np.asarray(images.x), np.asarray(images.y), rng, self.rho, held_out)
+        return random_task(np.asarray(images.x), np.asarray(images.y), rng, self.rho, held_out)
 
     def recipe(self, steps: int, order: int) -> tm.Recipe:
         import torch

@@ -13,6 +13,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.picture_tasks import imbalanced
 
 TITLE = "Who pulls where: gradients, amplification, ranking and kernel of two groups while a network trains"
 PAPER = (
@@ -50,7 +51,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def _one(setting: Setting, seed: int) -> tm.Trajectory:
     rates = dict(zip(("turned", "upright"), setting.rates, strict=True))
-    data, held_out = (tm.data.imbalanced(part, rates, seed=0) for part in tm.data.digits(setting.share, labels="large"))
+    data, held_out = (imbalanced(part, rates, seed=0) for part in tm.data.digits(setting.share, labels="large"))
     torch.manual_seed(seed)
     measures = (
         *(

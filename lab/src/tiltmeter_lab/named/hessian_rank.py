@@ -17,6 +17,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import share_claim
+from tiltmeter_lab.shared.random_streams import kept_streams
 
 TITLE = "Where a network fits all points exactly, its Hessian has as many nonzero eigenvalues as there are points"
 PAPER = "Sagun, Evci, Güney, Dauphin and Bottou (2018), Empirical analysis of the Hessian of over-parametrized networks"
@@ -56,7 +57,7 @@ def spectrum(setting: Setting, seed: int, fitted: bool) -> np.ndarray:
     torch.nn.init.zeros_(list(model.parameters())[-1]).requires_grad_(False)  # no offset of the output
     x = torch.randn(setting.points, setting.inputs, dtype=torch.float64)
     y = torch.randn(setting.points, dtype=torch.float64)
-    parameters = tm.modules.trained(model)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
     if fitted:
         _fit(model, parameters, x, y, setting.iterations)
 
@@ -64,7 +65,9 @@ def spectrum(setting: Setting, seed: int, fitted: bool) -> np.ndarray:
         score: Tensor = model(x[places])[:, 0]
         return 0.5 * (score - y[places]).square()
 
-    return np.asarray(torch.linalg.eigvalsh(tm.modules.dense_hessian(losses, parameters, torch.arange(len(x)))).numpy())
+    unit = torch.eye(sum(parameter.numel() for parameter in parameters), dtype=torch.float64)
+    columns = [tm.modules.hessian_times(losses, parameters, torch.arange(len(x)), column) for column in unit]
+    return np.asarray(torch.linalg.eigvalsh(torch.stack(columns, 1)).numpy())
 
 
 def claims(runs: Runs) -> tuple[Claim, ...]:
@@ -122,11 +125,8 @@ def _fit(model: torch.nn.Module, parameters: list[torch.nn.Parameter], x: Tensor
 
 
 def _spectra(setting: Setting, fitted: bool) -> tm.Trajectory:
-    before = tm.modules.streams()
-    try:
+    with kept_streams():
         found = np.stack([spectrum(setting, seed, fitted) for seed in range(setting.seeds)])
-    finally:
-        tm.modules.put_back(before)
     coords = {"time": [0], "seed": np.arange(setting.seeds), "rank": np.arange(found.shape[1])}
     attrs = {"long_name": "eigenvalue of the Hessian", "better": "neither"}
     curve = xr.DataArray(found[None], dims=("time", "seed", "rank"), coords=coords, attrs=attrs)

@@ -202,7 +202,7 @@ def _order(runs: Runs) -> tuple[Claim, ...]:
 
 
 def _sizes(runs: Runs) -> tuple[Claim, ...]:
-    stops = tm.theory.best_time(at_size(runs[SIZES], 2.0)).values
+    stops = at_size(runs[SIZES], 2.0)["loss"].idxmin("time").values
     loss = runs[SIZES]["loss"]
     ends, best = loss.isel(time=-1), loss.min("time")
     peak = {group: runs[f"{NOISE} {group}"]["loss"].isel(time=-1).max("samples") for group in "+-"}

@@ -16,6 +16,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.minority_drop import MinorityDrop, minority_drop
+from tiltmeter_lab.shared.random_streams import kept_streams
 
 TITLE = "A rare class first gets worse before it is learnt; steps with equal force for every class do not do that"
 PAPER = "Francazi, Baity-Jesi and Lucchi (2023), A theoretical analysis of the learning dynamics under class imbalance"
@@ -170,11 +171,8 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
 
 
 def _seeds(setting: Setting, ratio: int, equal: bool) -> tm.Trajectory:
-    before = tm.modules.streams()
-    try:
+    with kept_streams():
         return tm.stack([descend(setting, ratio, seed, equal) for seed in range(setting.seeds)])
-    finally:
-        tm.modules.put_back(before)
 
 
 def _length(pull: tuple[Tensor, ...]) -> float:

@@ -11,6 +11,7 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.theory.group_pulls import first_gap
 
 TITLE = "Some weighting removes the first gap if and only if the teachers overlap less than sqrt(D_min / D_max)"
 PAPER = "Theory of this package, on the model of Jain, Nobahari, Baratin and Sarao Mannelli (2024)"
@@ -46,9 +47,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
         return tm.predict(problem, sgd, [1e-3], ("loss",))
 
     def answers() -> tm.Trajectory:
-        given = [
-            tm.theory.first_gap(tm.teacher_mixture(0.7, 0.0, VARIANCE, T), tm.SGD(lr=0.1)).removable for T in overlaps
-        ]
+        given = [first_gap(tm.teacher_mixture(0.7, 0.0, VARIANCE, T), tm.SGD(lr=0.1)).removable for T in overlaps]
         coords = {"time": [0.0], "overlap": overlaps}
         curve = xr.DataArray(np.array([given], dtype=float), dims=("time", "overlap"), coords=coords)
         return tm.Trajectory(

@@ -22,6 +22,7 @@ from tiltmeter_lab.shared.picture_groups import (
     at_hand,
     picture_groups,
 )
+from tiltmeter_lab.theory.one_after_the_other import better_order, forgetting, one_after_the_other
 
 TITLE = "Groups one after the other: what is forgotten, and which should come last"
 PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024), solved here"
@@ -108,8 +109,8 @@ def _rules(setting: Setting) -> tm.Trajectory:
         if abs(mass[0] / mass[1] - 1.0) < 0.02 or abs(D[0] / D[1] - 1.0) < 0.02:
             continue  # at a finite learning rate the rules may fail where the groups are nearly equal
         problem = tm.teacher_mixture(rho, variance=(D[0], D[1]), overlap=T)
-        best = tm.theory.better_order(problem, tm.SGD(lr=1e-4))
-        left = tm.theory.forgetting(problem, tm.SGD(lr=1e-4), "+", "-")
+        best = better_order(problem, tm.SGD(lr=1e-4))
+        left = forgetting(problem, tm.SGD(lr=1e-4), "+", "-")
         rows.append((
             best.last_for_risk == "+-"[int(mass.argmax())], best.last_for_worst == "+-"[int(D.argmax())],
             left.worse_than_untrained == (left.loss > 0.5), left.loss > 0.5,
@@ -158,9 +159,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
         for name, order in ORDERS.items():
             loss = runs[f"simulation, {problem_name}, {name}"]["loss"]
             seeds = loss.sizes["seed"]
-            closed = tm.theory.one_after_the_other(
-                problem, tm.SGD(lr=LR), {group: DURATIONS[group] for group in order}
-            ).loss
+            closed = one_after_the_other(problem, tm.SGD(lr=LR), {group: DURATIONS[group] for group in order}).loss
             last = loss.isel(time=-1)
             error = last.std("seed", ddof=1) / np.sqrt(seeds)
             z = [(float(last.mean("seed").sel(group=g)) - closed[g]) / float(error.sel(group=g)) for g in "+-"]

@@ -22,6 +22,8 @@ from tiltmeter_lab.shared.picture_groups import (
     at_hand,
     picture_groups,
 )
+from tiltmeter_lab.theory.feature_sweep import feature_sweep
+from tiltmeter_lab.theory.random_features import random_features
 
 TITLE = "Over-parametrisation: the gap between groups grows while the worst group still improves"
 PAPER = "Sagawa, Raghunathan, Koh and Liang (2020), who saw the worst group get worse with a spurious feature"
@@ -79,7 +81,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 
 def _theory(grid: list[float], weight: float | None) -> tm.Trajectory:
-    found = tm.theory.random_features(
+    found = random_features(
         tm.problem.cases.centred_crossing().problem, grid, SAMPLES, RIDGE, None if weight is None else {"-": weight}
     )
     curves = {
@@ -171,9 +173,9 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     moved = {psi: float(abs(weighted - error).sel(features=psi).max()) for psi in (few, many)}
     measured = runs["simulation"]["error"].isel(time=0)
     seeds = measured.sizes["seed"]
-    again = tm.theory.random_features(
-        tm.problem.cases.centred_crossing().problem, measured.features.values, SAMPLES, RIDGE
-    )["error"]
+    again = random_features(tm.problem.cases.centred_crossing().problem, measured.features.values, SAMPLES, RIDGE)[
+        "error"
+    ]
     spread = measured.std("seed", ddof=1) / np.sqrt(seeds)
     z = float((abs(measured.mean("seed") - again) / spread).max())
     found = [
@@ -236,7 +238,7 @@ def pictures(runs: Runs) -> dict[str, Any]:
     """Error of each group against features: theory, pictures, networks."""
 
     charts = {
-        "Double descent of each group": tm.plot.feature_sweep(
+        "Double descent of each group": feature_sweep(
             runs["theory"].to_dataset().isel(time=0), samples=SAMPLES, curves=("error", "training_error")
         )
     }
@@ -244,5 +246,5 @@ def pictures(runs: Runs) -> dict[str, Any]:
         for name, dim in sweeps(source).items():
             if name in runs:
                 error = runs[name].to_dataset("error").isel(time=0).mean("seed")
-                charts[f"Error against {dim}: {name}"] = tm.plot.feature_sweep(error, x=dim, curves=("error",))
+                charts[f"Error against {dim}: {name}"] = feature_sweep(error, x=dim, curves=("error",))
     return charts

@@ -14,6 +14,7 @@ import tiltmeter as tm
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_and_error
+from tiltmeter_lab.shared.random_streams import kept_streams
 
 TITLE = "Random ReLU networks are simple functions whatever the size of their weights; sine networks are not"
 PAPER = "Teney, Nicolicioiu, Hartmann and Abbasnejad, Neural Redshift (2024)"
@@ -40,14 +41,11 @@ def run(setting: Setting, keep: Keep) -> Runs:
     """The mean frequency of every activation; the clock counts magnitudes of the weights, not steps."""
 
     def make(activation: str) -> tm.Trajectory:
-        before = tm.modules.streams()
-        try:
+        with kept_streams():
             values = [
                 [_frequency(setting, activation, size, seed) for seed in range(setting.seeds)]
                 for size in setting.magnitudes
             ]
-        finally:
-            tm.modules.put_back(before)
         curve = xr.DataArray(
             values,
             dims=("time", "seed"),

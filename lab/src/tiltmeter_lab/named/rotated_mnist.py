@@ -15,6 +15,7 @@ from tiltmeter_lab.claim import Claim, whether
 from tiltmeter_lab.shared.drawn_ensemble import drawn_ensemble
 from tiltmeter_lab.shared.lead import claim, of_each_seed
 from tiltmeter_lab.shared.over_seeds import share
+from tiltmeter_lab.shared.picture_tasks import imbalanced, rotated
 from tiltmeter_lab.shared.seed_study import seed_study
 
 TITLE = "Upright and turned MNIST: variance decides who leads first, number who leads last"
@@ -63,11 +64,11 @@ def two_groups(
     seen = len(train) + rng.permutation(len(test))[: setting.held_out]
     found = []
     for upright, turned in ((drawn[: setting.points], drawn[setting.points :]), (seen, seen)):
-        x = [pixels[upright] * contrast[0], tm.data.rotated(pixels[turned], setting.degrees) * contrast[1]]
+        x = [pixels[upright] * contrast[0], rotated(pixels[turned], setting.degrees) * contrast[1]]
         members = np.repeat([UPRIGHT, TURNED], [len(upright), len(turned)])
         flat = np.concatenate(x).reshape(len(members), -1).astype(np.float32)
         data = tm.GroupedData(flat, np.concatenate([y[upright], y[turned]]), members, groups=[UPRIGHT, TURNED])
-        found.append(data if rate is None else tm.data.imbalanced(data, {UPRIGHT: rate}))
+        found.append(data if rate is None else imbalanced(data, {UPRIGHT: rate}))
     return found[0], found[1]
 
 

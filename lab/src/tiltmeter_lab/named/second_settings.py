@@ -20,6 +20,7 @@ from tiltmeter_lab.networks import small_cnn
 from tiltmeter_lab.shared.over_seeds import jackknife_error, mean_claim
 from tiltmeter_lab.shared.picture_groups import TURNED, UPRIGHT, WORDS, Source
 from tiltmeter_lab.shared.pipeline_cell import pipeline_cell
+from tiltmeter_lab.theory.feature_sweep import feature_sweep
 
 TITLE = "Claims that were contradicted in one setting, tested in a second one"
 PAPER = (
@@ -143,7 +144,7 @@ def _students(setting: Setting, name: str) -> tm.Trajectory:
     ridges = ("ridge", list(equilibrium_bias.QUICK.ridges))
     if name == "coupled":
         couplings = ("coupling", list(setting.couplings))
-        return equilibrium_bias.as_run(tm.theory.coupled_equilibrium(problem, tm.Logistic(), 2.0, ridges, couplings))
+        return equilibrium_bias.as_run(tm.equilibrium(problem, tm.Logistic(), 2.0, ridges, coupling=couplings))
     weights = list(equilibrium_bias.QUICK.weights)
     ratio = xr.DataArray(weights, dims="ratio", coords={"ratio": weights})
     scale = 1.0 / (0.75 + 0.25 * ratio)
@@ -286,5 +287,5 @@ def pictures(runs: Runs) -> dict[str, Any]:
                 title = f"Error by {dim}, {WORDS[source]}, right labels"
                 error = runs[f"{kind} {source}"].to_dataset("error").isel(time=-1).mean("seed")
                 error = error.rename(features=dim) if kind == "features" else error
-                drawn[title] = tm.plot.feature_sweep(error, x=dim, curves=("error",), title=title)
+                drawn[title] = feature_sweep(error, x=dim, curves=("error",), title=title)
     return drawn

@@ -17,6 +17,7 @@ from tiltmeter_lab.named.bias_crossing import centred
 from tiltmeter_lab.shared.lead import changes, claim, leaders
 from tiltmeter_lab.shared.network_students import told
 from tiltmeter_lab.shared.picture_groups import FRESH, WORDS, Source, at_hand, picture_groups
+from tiltmeter_lab.theory.pretraining import critical_length
 
 TITLE = "Warm start: two crossings below a critical length of irrelevant pre-training, none above"
 PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024), solved here"
@@ -64,7 +65,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     for name in BEFORE:
         warm = tm.SGD(lr=LR, start=learnt(name))
         found[f"theory, {name}"] = keep(f"theory, {name}", partial(tm.predict, problem, warm, times, ("loss",)))
-    critical = tm.theory.critical_length(problem, tm.SGD(lr=LR)).length
+    critical = critical_length(problem, tm.SGD(lr=LR)).length
     evaluations = np.concatenate([np.arange(0.1, 1.0, 0.1), np.arange(1.0, 10.0, 0.5), [20.0, 40.0]])
     for name, (share, _) in LENGTHS.items():
         warm = tm.SGD(lr=LR, start=tm.problem.starts.Overlaps(Q=share * critical))

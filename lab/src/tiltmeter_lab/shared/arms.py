@@ -12,6 +12,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 import tiltmeter as tm
+from tiltmeter_lab.shared.random_streams import kept_streams
 
 
 def train_arms(
@@ -44,15 +45,12 @@ def train_arms(
 
 def made(make: Callable[[], nn.Module], seeds: Sequence[int]) -> list[nn.Module]:
     """Return the model of every seed; the random state of the caller is restored."""
-    before = tm.modules.streams()
-    try:
+    with kept_streams():
         found = []
         for seed in seeds:
             torch.manual_seed(seed)
             found.append(make())
         return found
-    finally:
-        tm.modules.put_back(before)
 
 
 def read_runs(
@@ -64,10 +62,14 @@ def read_runs(
     """Apply the measures of each seed to its run, {seed: run}, on its data; dimension `seed` last."""
     parts = []
     for seed, run in runs.items():
-        model = stacked.model(run)
-        with tm.modules.untouched(model):
-            snapshot = tm.measures.snapshot_of(model, data[seed])
-            parts.append({name: value for one in measures(seed) for name, value in one(snapshot).items()})
+        of_seed = measures(seed)
+
+        def readings(
+            snapshot: tm.measures.Snapshot, of_seed: Sequence[tm.measures.Measure] = of_seed
+        ) -> dict[str, xr.DataArray]:
+            return {name: value for measure in of_seed for name, value in measure(snapshot).items()}
+
+        parts.append(tm.measure(readings, stacked.model(run), data[seed]))
     return joined(parts, "seed", list(runs))
 
 

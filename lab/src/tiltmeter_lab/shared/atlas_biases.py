@@ -133,7 +133,7 @@ def _curvature(model: nn.Module, held_out: tm.GroupedData) -> float:
     """The largest eigenvalue of the Hessian of the loss of some points."""
     few = slice(0, CURVED)
     x, y = torch.as_tensor(held_out.x[few]), torch.as_tensor(held_out.y[few])
-    parameters = tm.modules.trained(model)
+    parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
 
     def losses(places: Tensor) -> Tensor:
         residual: Tensor = model(x[places]).squeeze(-1) - y[places]
@@ -142,7 +142,7 @@ def _curvature(model: nn.Module, held_out: tm.GroupedData) -> float:
     def times(vector: Tensor) -> Tensor:
         return tm.modules.hessian_times(losses, parameters, torch.arange(len(y)), vector, CURVED)
 
-    start = torch.randn(tm.modules.count_of(parameters), generator=torch.Generator().manual_seed(0))
+    start = torch.randn(sum(parameter.numel() for parameter in parameters), generator=torch.Generator().manual_seed(0))
     return max(float(tm.modules.top_eigenpairs(times, start, 1, 8)[0][0]), 1e-6)
 
 

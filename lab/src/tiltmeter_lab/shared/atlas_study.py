@@ -73,7 +73,7 @@ def _as_run(study: tm.Study, factors: Mapping[str, Sequence[Any]], seeds: int) -
         array = array.rename(moment="time") if "moment" in array.dims else array.expand_dims("time")
         inner = [dim for dim in array.dims if dim != "time"]
         curves[str(variable)] = array.transpose("time", *inner).assign_coords(time=np.arange(moments))
-    settings: dict[str, tm.record.JSON] = {
+    settings: dict[str, Any] = {
         "cell": study.reference.text,
         "factors": {key: list(values) for key, values in factors.items()},
     }

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tiltmeter as tm
+from tiltmeter_lab.shared.picture_tasks import random_task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -51,9 +52,7 @@ class Task:
             data, validation = PEOPLE[self.data]()
             return _signed(data), _signed(validation)
         images = _images(self.data)
-        return tm.data.random_task(
-            images.x, images.y, np.random.default_rng([STREAM, self.number, 1]), self.rho, held_out
-        )
+        return random_task(images.x, images.y, np.random.default_rng([STREAM, self.number, 1]), self.rho, held_out)
 
     def model(self, inputs: int) -> nn.Module:
         """The network, initialised from torch's stream."""

@@ -11,6 +11,7 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter_lab.shared.network_students import student, told
 from tiltmeter_lab.shared.picture_groups import FRESH
+from tiltmeter_lab.shared.picture_tasks import rotated
 
 #: The majority is faint, the minority bright, so that it has the larger variance.
 GROUPS = ("upright", "turned")
@@ -35,7 +36,7 @@ def clothes(examples: int, held_out: int) -> tuple[tm.GroupedData, tm.GroupedDat
     common = round(SHARE * examples)
 
     def both(up: np.ndarray, down: np.ndarray) -> tm.GroupedData:
-        x = [pixels[up] * CONTRAST[0], tm.data.rotated(pixels[down], 90) * CONTRAST[1]]
+        x = [pixels[up] * CONTRAST[0], rotated(pixels[down], 90) * CONTRAST[1]]
         flat = np.concatenate([part.reshape(len(part), -1) for part in x]).astype(np.float32)
         members = np.repeat(GROUPS, [len(up), len(down)])
         return tm.GroupedData(flat, np.concatenate([y[up], y[down]]), members, groups=list(GROUPS))

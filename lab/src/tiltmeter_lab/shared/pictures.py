@@ -10,6 +10,8 @@ import numpy as np
 
 import tiltmeter as tm
 
+SIDE = 340
+
 
 def lines(
     points: Sequence[tuple[float, float, str]],
@@ -89,3 +91,43 @@ def _decades(low: float, high: float) -> dict[str, Any]:
     steps = (1.0,) if np.log10(high / low) > 2.0 else (1.0, 2.0, 5.0)
     ticks = [float(f"{step * 10.0**power:.3g}") for power in powers for step in steps]
     return {"values": [tick for tick in ticks if low * 0.999 <= tick <= high * 1.001]}
+
+
+def labelled_points(
+    marks: Sequence[tuple[str, str, float, float]], x_title: str, y_title: str, title: str | None = None
+) -> alt.LayerChart:
+    """Marks (series, label, x, y): series differ in colour and shape, labels show on hover.
+
+    >>> chart = labelled_points([("digits", "balanced", 0.5, 0.6), ("digits", "plain", 1, 1)], "forecast", "trained")
+    >>> chart.to_dict()["layer"][0]["mark"]["type"]
+    'line'
+
+    Args:
+        marks: One (series, label, x, y) per mark.
+        x_title: Text of the horizontal axis.
+        y_title: Text of the vertical axis.
+        title: Text above the picture; None: what it shows.
+    """
+    theme = tm.plot.theme
+    drawn: list[dict[str, Any]] = [
+        {"run": series, "label": label, "x": theme.short(x), "y": theme.short(y)} for series, label, x, y in marks
+    ]
+    known = [value for row in drawn for value in (row["x"], row["y"]) if value is not None]
+    if not known:
+        raise ValueError("There is nothing to draw: no mark has a value.")
+    low, high = theme.airy(min(known), max(known))
+    scale = alt.Scale(domain=[low, high], nice=False)
+    x, y = alt.X("x:Q", scale=scale, axis=theme.axis(x_title)), alt.Y("y:Q", scale=scale, axis=theme.axis(y_title))
+    channels = tm.plot.run_channels(list(dict.fromkeys(series for series, *_ in marks)), title=None)
+    ends = [{"x": theme.short(low), "y": theme.short(low)}, {"x": theme.short(high), "y": theme.short(high)}]
+    layers = [
+        alt.Chart(theme.rows(ends))
+        .mark_line(color=theme.INK, opacity=0.4, strokeDash=[4, 4], strokeWidth=1)
+        .encode(x, y),
+        alt.Chart(theme.rows(drawn))
+        .mark_point(size=46, strokeWidth=1.6, opacity=0.9)
+        .encode(x, y, channels.colour, channels.shape, alt.Tooltip("label:N")),
+    ]
+    return alt.LayerChart(layer=layers).properties(
+        **theme.frame(title, SIDE, SIDE, shows=f"{y_title[:1].upper()}{y_title[1:]} against {x_title}")
+    )

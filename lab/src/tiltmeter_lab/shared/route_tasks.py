@@ -17,6 +17,7 @@ import numpy as np
 
 import tiltmeter as tm
 from tiltmeter_lab.shared.forecast_tasks import PICTURES, _images
+from tiltmeter_lab.shared.picture_tasks import random_task
 
 if TYPE_CHECKING:
     from torch import nn
@@ -99,7 +100,7 @@ class RouteTask:
         if self.data == "cifar10":  # at half its resolution: training costs a quarter
             x = x.reshape(len(x), 3, 16, 2, 16, 2).mean((3, 5)).astype(np.uint8)
         if not self.three:
-            return tm.data.random_task(x, images.y, rng, self.rho, held_out)
+            return random_task(x, images.y, rng, self.rho, held_out)
         classes = rng.permutation(np.unique(images.y))[:6].tolist()
         groups = {name: ([classes[2 * i]], [classes[2 * i + 1]]) for i, name in enumerate("abc")}
         flat = tm.data.standardised(x.reshape(len(x), -1))

@@ -20,20 +20,20 @@ def extremes_of(data: tm.GroupedData) -> tm.measures.Extremes:
     return tm.measures.Pull(data.x, data.y / 2.0).extremes()
 
 
-def network(d: int, width: int, scale: float, seed: int) -> tm.modules.TwoLayer:
+def network(d: int, width: int, scale: float, seed: int) -> torch.nn.Module:
     """The network of one seed, before training."""
     torch.manual_seed(seed)
     return tm.modules.two_layer(d, width, scale)
 
 
-def steps_to(reached: float, net: tm.modules.TwoLayer, rate: float, lr: float) -> int:
+def steps_to(reached: float, net: torch.nn.Module, rate: float, lr: float) -> int:
     """Return the steps until the sizes of aligned neurons add up to `reached`; a step adds a factor (1 + lr rate)^2."""
     start = float(tm.measures.neurons_of(net).size.sum())
     return max(1, math.ceil(math.log(reached / start) / (2.0 * math.log1p(lr * rate))))
 
 
 def descend(
-    net: tm.modules.TwoLayer, data: tm.GroupedData, lr: float, steps: int, when: tm.record.When, seed: int
+    net: torch.nn.Module, data: tm.GroupedData, lr: float, steps: int, when: tm.record.When, seed: int
 ) -> tm.Trajectory:
     """Run full-batch gradient descent and read early alignment at the chosen steps."""
     return tm.train(

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tiltmeter.data.synthetic.clones import Isotropic as Isotropic
     from tiltmeter.data.synthetic.clones import SharedCovariance as SharedCovariance
     from tiltmeter.data.synthetic.clusters import symmetric_clusters as symmetric_clusters
-    from tiltmeter.data.synthetic.coloured import coloured as coloured
     from tiltmeter.data.synthetic.dominoes import dominoes as dominoes
     from tiltmeter.data.synthetic.dominoes import one_hot_block as one_hot_block
     from tiltmeter.data.synthetic.latents import Latents as Latents

@@ -57,10 +57,6 @@ class Balancedness:
             ),
         }
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """No pass: it uses only the weights."""
-        return 0.0
-
 
 def imbalances(module: nn.Module) -> dict[str, Tensor]:
     """D of every two consecutive Linear layers, by name; only its diagonal if a ReLU or dropout lies between them.

@@ -101,10 +101,6 @@ class BiasAmplification:
         values = (_nanmean(lean.T * delta), _nanmean(lean.T * blind))
         return _both(snapshot, "amplification_t_to_a", text, *values, {})
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the decisions are already known."""
-        return 0.0
-
     @classmethod
     def example(cls, seed: int = 0) -> tuple[Self, nn.Module, GroupedData]:
         """Digits with two labels, where most positives of one group are left out, so that there is an association to

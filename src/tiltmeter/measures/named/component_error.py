@@ -107,10 +107,6 @@ class ComponentError:
             ),
         }
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: it uses the weights, not the outputs."""
-        return 0.0
-
 
 def least_squares(data: GroupedData, components: PrincipalComponents, outputs: int) -> np.ndarray:
     """W* along each component, (outputs, components): the regression of the labels (one-hot for several outputs)."""

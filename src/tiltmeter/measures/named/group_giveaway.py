@@ -68,10 +68,6 @@ class GroupGiveaway:
             for name, values in (("group_giveaway", areas), ("group_giveaway_null", chance))
         }
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the model is not asked."""
-        return 0.0
-
 
 def cues_of(x: np.ndarray) -> tuple[list[str], np.ndarray]:
     """Names of the cues, and their values (points, cues)."""

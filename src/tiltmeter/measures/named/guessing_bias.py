@@ -70,7 +70,3 @@ class GuessingBias:
                 null="0: all labels equally often",
             ),
         }
-
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the decisions are there already."""
-        return 0.0

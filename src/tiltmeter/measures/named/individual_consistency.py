@@ -61,10 +61,6 @@ class IndividualConsistency:
                 found[f"{key}_se"] = snapshot.by_group(f"{key}_se", error, long_name="its standard error")
         return found
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the decisions are already known."""
-        return 0.0
-
 
 def nearest(x: np.ndarray, codes: np.ndarray, same: bool) -> np.ndarray:
     """For every point the nearest other one of its own group, or of any other group; -1 if there is none.

@@ -91,10 +91,6 @@ class InfraMarginality:
             found[key] = snapshot.reading(key, values, groups, long_name=text, better="neither")
         return found
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the scores are already known."""
-        return 0.0
-
     @classmethod
     def example(cls, seed: int = 0) -> tuple[Self, nn.Module, GroupedData]:
         """Digits with two labels."""

@@ -82,10 +82,6 @@ class MinimumNorm:
             for name, (value, meaning, attrs) in found.items()
         }
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: it uses only weights and points."""
-        return 0.0
-
     @classmethod
     def example(cls, seed: int = 0) -> tuple[Self, nn.Module, GroupedData]:
         """A linear model with more pixels than points."""

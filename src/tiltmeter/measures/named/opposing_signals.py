@@ -98,10 +98,6 @@ class OpposingSignals:
             found[key] = snapshot.reading(key, array, coords, long_name=text, better="neither")
         return found
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the losses are already known."""
-        return 0.0
-
 
 def _balance(change: np.ndarray) -> float:
     return 1.0 - _divided(abs(change.sum()), np.abs(change).sum())

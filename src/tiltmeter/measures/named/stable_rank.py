@@ -92,10 +92,6 @@ class StableRank:
                 found[name] = snapshot.reading(name, numbers, coords, long_name=meaning, better="neither")
         return found
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """No pass: it uses only the weights."""
-        return 0.0
-
 
 def overlap(before: Tensor, after: Tensor) -> float:
     """Absolute overlap of the top left singular vector of one matrix with the top right one of the next; 0 for zeros.

@@ -78,10 +78,6 @@ class SubgroupAUC:
                 found[key] = snapshot.reading(key, overall, groups, long_name=text, better="higher")
         return found
 
-    def passes(self, snapshot: Snapshot) -> float:  # noqa: ARG002
-        """None: the scores are already known."""
-        return 0.0
-
     @classmethod
     def example(cls, seed: int = 0) -> tuple[Self, nn.Module, GroupedData]:
         """Digits with two labels."""

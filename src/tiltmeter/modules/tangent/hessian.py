@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.modules.tangent.gradient import Losses, count_of, differentiable, flat
+from tiltmeter.modules.tangent.gradient import Losses, differentiable, flat
 
 #: A product costs a forward pass, a backward pass (two) and the derivative of both (four).
 PASSES = 7
@@ -92,22 +92,3 @@ def top_eigenpairs(
         torch.cat([vectors, torch.zeros(len(start), missing, dtype=start.dtype, device=start.device)], 1),
         torch.cat([residuals, torch.zeros(missing, dtype=torch.float64)]),
     )
-
-
-def dense_hessian(losses: Losses, parameters: Sequence[nn.Parameter], places: Tensor, chunk: int = 256) -> Tensor:
-    """The whole matrix, column by column: for at most a few thousand parameters.
-
-    >>> slope = nn.Parameter(torch.tensor([3.0, 1.0]))
-    >>> x = torch.tensor([[1.0, 0.0], [2.0, 2.0]])
-    >>> dense_hessian(lambda places: 0.5 * (x[places] @ slope) ** 2, [slope], torch.arange(2))
-    tensor([[2.5000, 2.0000],
-            [2.0000, 2.0000]])
-
-    Args:
-        losses: Function that gives the loss of each point with these indices.
-        parameters: Parameters with respect to which derivatives are taken.
-        places: Indices of the points whose mean loss is taken.
-        chunk: Points that pass through the model at once; fewer need less memory.
-    """
-    unit = torch.eye(count_of(parameters), dtype=parameters[0].dtype, device=parameters[0].device)
-    return torch.stack([hessian_times(losses, parameters, places, column, chunk) for column in unit], 1)

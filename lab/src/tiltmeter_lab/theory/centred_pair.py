@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
 
-from tiltmeter.problem.applied_interventions import refuse_interventions
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.sgd_arrays import parameters
+import tiltmeter as tm
 
 #: E[y nu] of a centred group: sqrt(2 / pi).
 G = float(np.sqrt(2.0 / np.pi))
@@ -66,33 +63,35 @@ class CentredPair:
         return np.asarray(G / np.sqrt(self.D[group]) * self.gram[group])
 
 
-def centred_pair(problem: Mixture, sgd: SGD, function: str) -> CentredPair:
+def centred_pair(problem: tm.problem.Mixture, sgd: tm.SGD, function: str) -> CentredPair:
     """Return the numbers of two centred groups under plain SGD; refuse anything else, naming what treats it."""
-    refuse_interventions(sgd, function)
-    par = parameters(problem, sgd)
-    if len(par.groups) != 2:
-        raise ValueError(f"`{function}` is for two groups. Found {len(par.groups)}. Use `predict` or `crossing_bound`.")
-    if par.grid.sizes:
-        raise ValueError(f"`{function}` is for one problem; select one point of {', '.join(map(str, par.grid.sizes))}.")
-    if par.K.any() or par.a.any():
+    groups, gram = problem.groups, problem.gram.values
+    if len(groups) != 2:
+        raise ValueError(f"`{function}` is for two groups. Found {len(groups)}. Use `predict` or `crossing_bound`.")
+    if problem.grid().sizes:
+        raise ValueError(f"`{function}` is for one problem; select one point of {', '.join(map(str, problem.grid()))}.")
+    if gram[:2, :2].any() or problem.label_bias.values.any():
         raise ValueError(
             f"`{function}` is for centred groups, without shift and label bias. Use `predict`, or `crossing_bound`, "
             "which has no such limit."
         )
-    plain: dict[str, Any] = {f.name: f.default for f in fields(SGD) if f.name not in ("lr", "start")}
+    plain: dict[str, Any] = {f.name: f.default for f in fields(tm.SGD) if f.name not in ("lr", "start")}
     for name, default in plain.items():
         if getattr(sgd, name) != default:
-            said = ", ".join(type(law).__name__ for law in sgd.interventions) if name == "interventions" else name
-            raise ValueError(f"`{function}` is for plain SGD, without {said}. Use `predict`, or `crossing_bound`.")
+            extra = ", ".join(type(law).__name__ for law in sgd.interventions) if name == "interventions" else name
+            raise ValueError(f"`{function}` is for plain SGD, without {extra}. Use `predict`, or `crossing_bound`.")
     if callable(sgd.lr):
         raise ValueError(f"`{function}` needs a constant learning rate. For schedules use `predict`.")
-    if par.bias0[0] != 0.0:
-        raise ValueError(f"`{function}` is for a student without bias. Found bias = {par.bias0[0]:g}. Use `predict`.")
-    limit = 2.0 * (par.p[0] @ par.D[0]) / (par.p[0] @ par.D[0] ** 2)
-    if par.lr[0] >= limit:
-        raise ValueError(
-            f"`lr` should lie below the stability limit {limit:.6g} of this problem. Found lr = {par.lr[0]:g}."
-        )
-    return CentredPair(
-        par.groups, par.p[0], par.D[0], float(par.T[0, 0, 1]), float(par.lr[0]), par.R0[0], float(par.Q0[0])
-    )
+    p, D = problem.weight.values, problem.variance.values
+    limit = float(2.0 * (p @ D) / (p @ D**2))
+    start = tm.predict(problem, replace(sgd, lr=0.5 * limit), [0.0], curves=("R", "Q"))
+    lr = np.asarray(sgd.lr, dtype=float)
+    if lr.ndim:
+        raise ValueError(f"`{function}` is for one learning rate. Found {sgd.lr!r}.")
+    bias = getattr(sgd.start, "bias", 0.0)
+    if bias != 0.0:
+        raise ValueError(f"`{function}` is for a student without bias. Found bias = {bias:g}. Use `predict`.")
+    if lr >= limit:
+        raise ValueError(f"`lr` should lie below the stability limit {limit:.6g} of this problem. Found lr = {lr:g}.")
+    R0, Q0 = start["R"].isel(time=0).values, float(start["Q"].isel(time=0))
+    return CentredPair(groups, p, D, float(gram[2, 3]), float(lr), R0, Q0)

@@ -7,7 +7,7 @@ import tiltmeter as tm
 from tiltmeter.problem.geometry import factor
 from tiltmeter.problem.objective import Objective, flatten
 from tiltmeter.record.origin import Origin
-from tiltmeter.simulation.train_to_equilibrium import draw, minimise
+from trained_sets import draw, minimise, train_to_equilibrium
 
 PROBLEM = tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
 WEIGHTS = {("+", 1): 0.5, ("+", -1): 1.5, "-": 2.0}
@@ -86,7 +86,7 @@ def test_the_data_have_the_geometry_of_the_mixture():
 
 def test_a_test_set_and_the_formula_agree():
     args = (PROBLEM, tm.Logistic(), 2.0, 0.3, 60, 3)
-    formula, counted = tm.simulation.train_to_equilibrium(*args), tm.simulation.train_to_equilibrium(*args, test=40_000)
+    formula, counted = train_to_equilibrium(*args), train_to_equilibrium(*args, test=40_000)
     for name in ("M", "R", "Q", "student_bias", "training_loss"):
         np.testing.assert_array_equal(formula[name].values, counted[name].values)
     for name in ("loss", "error", "positive_rate", "tpr", "fpr", "ppv", "tpr_gap", "risk"):
@@ -95,8 +95,8 @@ def test_a_test_set_and_the_formula_agree():
 
 
 def test_seeds_are_reproducible_and_different():
-    one = tm.simulation.train_to_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, 30, 3)
-    two = tm.simulation.train_to_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, 30, [2, 0])
+    one = train_to_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, 30, 3)
+    two = train_to_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, 30, [2, 0])
     np.testing.assert_array_equal(one.Q.sel(seed=[2, 0]).values, two.Q.values)
     assert len(np.unique(one.Q.values)) == 3
     assert Origin.from_json(two.attrs["origin"]).seeds == (2, 0)
@@ -104,19 +104,19 @@ def test_seeds_are_reproducible_and_different():
 
 def test_grids_and_names_are_those_of_the_theory():
     grid = ("samples", [0.5, 2.0])
-    run = tm.simulation.train_to_equilibrium(PROBLEM, tm.Square(), grid, 0.3, 30, 2)
+    run = train_to_equilibrium(PROBLEM, tm.Square(), grid, 0.3, 30, 2)
     theory = tm.equilibrium(PROBLEM, tm.Square(), grid, 0.3)
     assert set(run) == set(theory)
     for name in theory:
         assert set(run[name].dims) == {*theory[name].dims, "seed"}
         assert run[name].attrs == theory[name].attrs
-    coupled = tm.simulation.train_to_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, 30, 2, coupling=0.5)
-    assert set(coupled) == set(tm.theory.coupled_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, 0.5))
+    coupled = train_to_equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, 30, 2, coupling=0.5)
+    assert set(coupled) == set(tm.equilibrium(PROBLEM, tm.Square(), 2.0, 0.3, coupling=0.5))
 
 
 def test_centred_and_equal_teachers_run():
     problem = tm.teacher_mixture(0.8, 0.0, (0.5, 1.5), 1.0)
-    run = tm.simulation.train_to_equilibrium(problem, tm.Logistic(), 2.0, 0.3, 20, 2)
+    run = train_to_equilibrium(problem, tm.Logistic(), 2.0, 0.3, 20, 2)
     np.testing.assert_allclose(run.M.values, 0.0, atol=1e-12)
 
 
@@ -149,7 +149,7 @@ BAD = [
 def test_bad_input_is_named(change, kind, sentence):
     given = {"loss": tm.Square(), "samples": 2.0, "ridge": 0.1, "d": 20, "seeds": 2, **change}
     with pytest.raises(kind) as error:
-        tm.simulation.train_to_equilibrium(PROBLEM, **given)
+        train_to_equilibrium(PROBLEM, **given)
     assert sentence in error.value.args[0]
 
 
@@ -167,4 +167,4 @@ def test_kinked_losses_have_no_solver_here():
             return 2.0 * (y * score < 1)
 
     with pytest.raises(ValueError, match="There is no finite-size solver for Twice"):
-        tm.simulation.train_to_equilibrium(PROBLEM, Twice(), 2.0, 0.1, 20, 1)
+        train_to_equilibrium(PROBLEM, Twice(), 2.0, 0.1, 20, 1)

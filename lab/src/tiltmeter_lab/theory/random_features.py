@@ -11,17 +11,14 @@ ridge. In the limit of many dimensions the student obeys a few scalar equations 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from scipy.special import ndtr
 
-from tiltmeter.names import described
-from tiltmeter.population.fairness import gap
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.students import Erf
-from tiltmeter.record.labelled import labelled, labels_array
+import tiltmeter as tm
 
 #: Nodes of the spectrum of the features, and of Gaussian averages of the activation.
 SPECTRUM, HERMITE = 400, 200
@@ -29,21 +26,31 @@ SPECTRUM, HERMITE = 400, 200
 STILL = 1e-13
 #: E[y nu] of a centred group.
 G1 = float(np.sqrt(2.0 / np.pi))
+#: The activation of a network by default, an error function.
+ERF = tm.problem.students.Network(1).activation
+#: Curve -> its meaning.
+CURVES = {
+    "loss": "half squared error, mean over points",
+    "error": "share of wrong decisions",
+    "training_loss": "loss on the training examples",
+    "training_error": "share of wrong decisions on the training examples",
+    "score_variance": "variance of the score within the group",
+    "score_overlap": "covariance of the score and the teacher's field",
+}
 
 
 def random_features(
-    problem: Mixture,
+    problem: tm.problem.Mixture,
     features: Any,
     samples: float,
     ridge: float = 1e-5,
     weights: Mapping[Hashable, float] | None = None,
     flips: Mapping[Hashable, float] | None = None,
-    activation: Any = Erf(),
+    activation: Any = ERF,
 ) -> xr.Dataset:
     """Return test and training loss and error of every group against the number of random features, after training.
 
-    >>> from tiltmeter import teacher_mixture
-    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
     >>> found = random_features(problem, [0.5, 1.9, 30.0], samples=2.0)
     >>> found["error"].sel(group="-").values.round(3)
     array([0.4  , 0.462, 0.365])
@@ -73,16 +80,27 @@ def random_features(
     if grid.ndim != 1 or not grid.size or not (np.isfinite(grid) & (grid > 0)).all():
         raise ValueError(f"`features` should be positive numbers. Found features = {features!r}.")
     values = np.stack([_solve(numbers, float(psi), float(samples), float(ridge), s, f) for psi in grid])
-    names = ("loss", "error", "training_loss", "training_error", "score_variance", "score_overlap")
-    coords = {"features": grid, "group": labels_array(groups)}
-    found = xr.Dataset({n: (("features", "group"), values[:, i]) for i, n in enumerate(names)}, coords)
-    found = found.assign(loss_gap=gap(found["loss"]), error_gap=gap(found["error"]))
-    found = xr.Dataset({name: described(str(name), curve) for name, curve in found.items()})
+    coords = {"features": grid, "group": problem.weight.coords["group"].values}
+    found = xr.Dataset(
+        {
+            name: (("features", "group"), values[:, i], {"long_name": meaning})
+            for i, (name, meaning) in enumerate(CURVES.items())
+        },
+        coords,
+    )
+    found = found.assign(loss_gap=_gap(found["loss"], groups), error_gap=_gap(found["error"], groups))
     return found if np.ndim(features) else found.isel(features=0)
 
 
-def _checked(problem: Mixture, samples: float, ridge: float, activation: Any) -> tuple[np.ndarray, ...]:
-    if not isinstance(problem, Mixture):
+def _gap(curve: xr.DataArray, groups: tuple[Hashable, ...]) -> xr.DataArray:
+    """First minus second, for every pair of groups."""
+    pairs = list(combinations(groups, 2))
+    gaps = [curve.sel(group=a, drop=True) - curve.sel(group=b, drop=True) for a, b in pairs]
+    return xr.concat(gaps, dim="pair").assign_coords(pair=[f"{a} vs {b}" for a, b in pairs])
+
+
+def _checked(problem: tm.problem.Mixture, samples: float, ridge: float, activation: Any) -> tuple[np.ndarray, ...]:
+    if not isinstance(problem, tm.problem.Mixture):
         raise TypeError(f"`problem` should be a Mixture of two labels. Found {type(problem).__name__}.")
     if problem.grid().sizes:
         raise ValueError(
@@ -95,7 +113,7 @@ def _checked(problem: Mixture, samples: float, ridge: float, activation: Any) ->
             "`equilibrium`."
         )
     for name, value in (("samples", samples), ("ridge", ridge)):
-        if not float(labelled(value, name)) > 0:
+        if not float(value) > 0:
             raise ValueError(f"`{name}` should be positive. Found {name} = {value:g}.")
     D = problem.variance.values
     k1, ks = _activation_constants(activation, D)

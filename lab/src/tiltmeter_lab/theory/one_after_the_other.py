@@ -7,14 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.sgd import SGD
-from tiltmeter.shown_text import NotebookText
-from tiltmeter.theory.prior.centred_pair import CentredPair, G, centred_pair
+import tiltmeter as tm
+from tiltmeter_lab.theory.centred_pair import CentredPair, G, centred_pair
 
 
 @dataclass(frozen=True)
-class OneAfterTheOther(NotebookText):
+class OneAfterTheOther:
     """Losses and errors of both groups at the end of the last phase; `risk` is the mean loss of the population."""
 
     order: tuple[Hashable, ...]
@@ -32,11 +30,12 @@ class OneAfterTheOther(NotebookText):
         return f"After {' then '.join(map(str, self.order))} the losses are {ends}, and the risk is {self.risk:.4f}."
 
 
-def one_after_the_other(problem: Mixture, sgd: SGD, durations: Mapping[Hashable, float]) -> OneAfterTheOther:
+def one_after_the_other(
+    problem: tm.problem.Mixture, sgd: tm.SGD, durations: Mapping[Hashable, float]
+) -> OneAfterTheOther:
     """Return the student after phases of one group each, in this order and for these times (np.inf: to the end).
 
-    >>> from tiltmeter.problem import cases
-    >>> problem, sgd, _ = cases.centred_crossing()
+    >>> problem, sgd, _ = tm.problem.cases.centred_crossing()
     >>> print(one_after_the_other(problem, sgd, {"+": 40.0, "-": 20.0}))
     After + then - the losses are + 0.4070, - 0.1986, and the risk is 0.3654.
 
@@ -85,7 +84,7 @@ def phase(pair: CentredPair, group: int, duration: float, R: np.ndarray, Q: floa
 
 
 @dataclass(frozen=True)
-class BetterOrder(NotebookText):
+class BetterOrder:
     """Both orders of two groups, where each ends, and which group should come last."""
 
     orders: tuple[OneAfterTheOther, OneAfterTheOther]
@@ -112,11 +111,12 @@ class BetterOrder(NotebookText):
         )
 
 
-def better_order(problem: Mixture, sgd: SGD, durations: Mapping[Hashable, float] | None = None) -> BetterOrder:
+def better_order(
+    problem: tm.problem.Mixture, sgd: tm.SGD, durations: Mapping[Hashable, float] | None = None
+) -> BetterOrder:
     """Find which of two centred groups should be learnt last, with phases of these lengths (default: to the end).
 
-    >>> from tiltmeter.problem import cases
-    >>> problem, sgd, _ = cases.centred_crossing()
+    >>> problem, sgd, _ = tm.problem.cases.centred_crossing()
     >>> print(better_order(problem, sgd))
     For the population learn + last (risk 0.3326 against 0.3811); for the group that is worse off learn - last
     (loss 0.4272 against 0.9176).
@@ -144,7 +144,7 @@ def better_order(problem: Mixture, sgd: SGD, durations: Mapping[Hashable, float]
 
 
 @dataclass(frozen=True)
-class Forgetting(NotebookText):
+class Forgetting:
     """Loss and error of `group` after a long phase of `after` alone; an untrained student has loss 1/2.
 
     `critical_overlap` is the overlap of the teachers below which the loss is worse than that of an untrained student.
@@ -171,12 +171,11 @@ class Forgetting(NotebookText):
         )
 
 
-def forgetting(problem: Mixture, sgd: SGD, group: Hashable, after: Hashable) -> Forgetting:
+def forgetting(problem: tm.problem.Mixture, sgd: tm.SGD, group: Hashable, after: Hashable) -> Forgetting:
     """Return loss and error of `group` once `after` has been learnt alone to the end, whatever was learnt before.
 
-    >>> from tiltmeter import SGD, teacher_mixture
-    >>> problem = teacher_mixture(rho=0.5, variance=(2.0, 0.5), overlap=0.9)
-    >>> print(forgetting(problem, SGD(lr=0.001), "+", after="-"))
+    >>> problem = tm.teacher_mixture(rho=0.5, variance=(2.0, 0.5), overlap=0.9)
+    >>> print(forgetting(problem, tm.SGD(lr=0.001), "+", after="-"))
     After a long phase of - alone the loss of + is 0.6275, worse than never learnt at every overlap
     (critical overlap 1, here 0.9); its error is 0.1436.
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,22 +12,23 @@ import xarray as xr
 from scipy.optimize import minimize, minimize_scalar
 from scipy.special import ndtr
 
-from tiltmeter.losses import Loss
-from tiltmeter.population.criteria import CRITERIA, Criterion
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.objective import LABELS, Flattened, Objective, ProblemArrays, flatten
-from tiltmeter.shown_text import NotebookText
-from tiltmeter.theory.equilibrium import ACCEPTED, check_minimiser, labelled_solutions, walk
-from tiltmeter.theory.fixed_point import solve
+import tiltmeter as tm
 
+Criterion = tm.fairness.criteria.Criterion
+CRITERIA = tm.fairness.criteria.CRITERIA
+
+#: The labels of a mixture.
+LABELS = (1, -1)
 #: The largest ratio of two weights that is tried.
 LARGEST_RATIO = 100.0
+#: A gain up to this is the error of the solutions.
+ROUNDING = 1e-9
 #: Smaller changes are not reported.
 NOTICEABLE = 5e-4
 
 
 @dataclass(frozen=True, eq=False)
-class EquilibriumWeights(NotebookText):
+class EquilibriumWeights:
     """The weights that minimise a criterion, and the student trained with and without them.
 
     `weights` keep the mean weight of an example at 1. `at_bound`: the search ended at the largest ratio it tries.
@@ -73,8 +75,8 @@ class EquilibriumWeights(NotebookText):
 
 
 def equilibrium_weights(
-    problem: Mixture,
-    loss: Loss,
+    problem: tm.problem.Mixture,
+    loss: tm.losses.Loss,
     samples: float,
     ridge: float,
     criterion: Criterion,
@@ -83,10 +85,8 @@ def equilibrium_weights(
 ) -> EquilibriumWeights:
     """Find the weights per group (or per group and label) that minimise a criterion at equilibrium.
 
-    >>> from tiltmeter import Logistic, teacher_mixture
-    >>> from tiltmeter.population.criteria import AccuracyParity
-    >>> problem = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    >>> print(equilibrium_weights(problem, Logistic(), 2.0, 0.3, AccuracyParity()))
+    >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
+    >>> print(equilibrium_weights(problem, tm.Logistic(), 2.0, 0.3, tm.fairness.criteria.AccuracyParity()))
     Weights + ... bring accuracy parity from 0.089 to 0.000; it worsens population error (... to ...).
 
     Args:
@@ -100,66 +100,58 @@ def equilibrium_weights(
     """
     if not isinstance(criterion, Criterion):
         raise TypeError(f"`criterion` should be a criterion, as AccuracyParity(). Found {type(criterion).__name__}.")
-    objective = Objective(loss, samples, ridge, None, bias)
-    flat = flatten(problem, objective)
-    if flat.shape:
-        raise ValueError(
-            f"`equilibrium_weights` takes one problem. Found a grid over {', '.join(map(str, flat.grid.sizes))}."
-        )
-    plain = labelled_solutions(problem, objective, flat, walk(loss, flat))
-    point = flat.points[0]
-    search = _Search(problem, objective, flat, criterion, by_label)
-    size = search.count - 1
-    if size == 0:
+    plain = tm.equilibrium(problem, loss, samples, ridge, bias=bias)
+    if plain["population_error"].dims:
+        over = ", ".join(map(str, plain["population_error"].dims))
+        raise ValueError(f"`equilibrium_weights` takes one problem. Found a grid over {over}.")
+    search = _Search(problem, partial(tm.equilibrium, problem, loss, samples, ridge, bias=bias), criterion, by_label)
+    size = len(search.keys) - 1
+    if not size:
         raise ValueError("With one group and no labels there is nothing to reweight. Found one group.")
     best = _scalar(search) if size == 1 else _simplex(search, size)
-    if search(best) > search(np.zeros(size)):
+    if search(best) > search(np.zeros(size)) - ROUNDING:
         best = np.zeros(size)
-    s = search.weights(best)
-    weights = _named(s, flat.groups, by_label)
-    objective = replace(objective, weights=weights)
-    check_minimiser(loss, replace(point, s=s))
-    flat = flatten(problem, objective)
-    reweighted = labelled_solutions(problem, objective, flat, [solve(loss, flat.points[0], search.state)])
+    weights = dict(zip(search.keys, search.weights(best).tolist(), strict=True))
+    reweighted = tm.equilibrium(problem, loss, samples, ridge, weights, bias)
     at_bound = bool(np.abs(best).max() > 0.99 * np.log(LARGEST_RATIO))
     return EquilibriumWeights(criterion, weights, plain, reweighted, at_bound)
 
 
 class _Search:
-    """The criterion as a function of the log weights relative to the first; each solution starts from the last."""
+    """The criterion as a function of the log weights relative to the first."""
 
     def __init__(
-        self, problem: Mixture, objective: Objective, flat: Flattened, criterion: Criterion, by_label: bool
+        self,
+        problem: tm.problem.Mixture,
+        solve: Callable[..., xr.Dataset],
+        criterion: Criterion,
+        by_label: bool,
     ) -> None:
-        self.problem, self.objective, self.flat, self.criterion = problem, objective, flat, criterion
-        self.point: ProblemArrays = flat.points[0]
-        self.by_label, self.state = by_label, None
-        self.count = self.point.groups * (2 if by_label else 1)
-
-    state: np.ndarray | None
+        groups = problem.groups
+        self.solve, self.criterion = solve, criterion
+        self.keys: list[Hashable] = [(g, label) for g in groups for label in LABELS] if by_label else list(groups)
+        overlap = np.diagonal(problem.gram.values[: len(groups), len(groups) :])
+        positive = ndtr((overlap + problem.label_bias.values) / np.sqrt(problem.variance.values))
+        by_both = problem.weight.values[:, None] * np.stack([positive, 1.0 - positive], axis=1)
+        self.shares = by_both.ravel() if by_label else problem.weight.values
 
     def weights(self, logs: np.ndarray) -> np.ndarray:
-        """Weights (G, 2) with mean one over the population."""
-        free = np.exp(np.append(0.0, np.clip(logs, -np.log(LARGEST_RATIO), np.log(LARGEST_RATIO))))
-        s = free.reshape(-1, 2) if self.by_label else np.repeat(free[:, None], 2, axis=1)
-        share = self.point.p[:, None] * np.stack([ndtr(self.point.a), ndtr(-self.point.a)], axis=1)
-        return np.asarray(s / (share * s).sum())
+        """Weights with mean one over the population, one for each key (or rows of them for rows of logs)."""
+        bounded = np.clip(logs, -np.log(LARGEST_RATIO), np.log(LARGEST_RATIO))
+        free = np.exp(np.insert(bounded, 0, 0.0, axis=-1))
+        return np.asarray(free / (free @ self.shares)[..., None])
 
     def __call__(self, logs: np.ndarray) -> float:
         return float(self.along(np.atleast_1d(logs)[None])[0])
 
     def along(self, path: np.ndarray) -> np.ndarray:
-        """Return the criterion at every row of log weights, each started from the previous; infinite if not found."""
-        points = tuple(replace(self.point, s=self.weights(logs)) for logs in path)
-        found = []
-        for point in points:
-            found.append(solve(self.objective.loss, point, self.state))
-            if found[-1].residual < ACCEPTED:
-                self.state = found[-1].state
-        flat = replace(self.flat, points=points, grid=xr.Dataset(coords={"try": np.arange(len(path))}))
-        values = self.criterion.of(labelled_solutions(self.problem, self.objective, flat, found)).values
-        solved = [one.residual < ACCEPTED for one in found]
-        return np.where(np.isfinite(values) & solved, values, np.inf)
+        """Return the criterion at every row of log weights; infinite where there is no solution."""
+        given = {key: ("try", column) for key, column in zip(self.keys, self.weights(path).T, strict=True)}
+        try:
+            values = self.criterion.of(self.solve(given)).values
+        except ValueError:
+            return np.concatenate([self.along(row[None]) for row in path]) if len(path) > 1 else np.array([np.inf])
+        return np.where(np.isfinite(values), values, np.inf)
 
 
 def _scalar(search: _Search) -> np.ndarray:
@@ -182,12 +174,6 @@ def _simplex(search: _Search, size: int) -> np.ndarray:
         options: Any = {"initial_simplex": corners, "xatol": 1e-4, "fatol": 1e-6, "maxfev": 150 * size}
         best = np.asarray(minimize(search, best, method="Nelder-Mead", options=options).x)
     return best
-
-
-def _named(s: np.ndarray, groups: tuple[Hashable, ...], by_label: bool) -> dict[Hashable, float]:
-    if by_label:
-        return {(g, label): float(s[i, j]) for i, g in enumerate(groups) for j, label in enumerate(LABELS)}
-    return {group: float(s[i, 0]) for i, group in enumerate(groups)}
 
 
 def _listed(words: list[str]) -> str:

@@ -5,10 +5,11 @@ import pytest
 from scipy.special import erf
 
 import tiltmeter as tm
-from tiltmeter.problem.students import Erf, Identity, ReLU, Tanh
+from tiltmeter_lab.theory.random_features import random_features as features
 
 CENTRED = tm.teacher_mixture(0.8, variance=(0.5, 1.5), overlap=0.5)
-features = tm.theory.random_features
+Erf, Identity = tm.problem.students.Erf, tm.problem.students.Identity
+ReLU, Tanh = tm.problem.students.ReLU, tm.problem.students.Tanh
 
 
 def test_pinned():

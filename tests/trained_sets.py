@@ -1,4 +1,4 @@
-"""train_to_equilibrium: the finite-size experiment that the theory of `equilibrium` describes."""
+"""Trained sets: the finite-size experiment that the theory of `equilibrium` describes, its second route in the tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,6 @@ from tiltmeter.problem.mixture import Mixture
 from tiltmeter.problem.objective import Flattened, Objective, ProblemArrays, flatten
 from tiltmeter.record.labelled import Number
 from tiltmeter.record.origin import Origin
-from tiltmeter.simulation.curves import counted_rates
 
 
 @dataclass(frozen=True)
@@ -159,7 +158,7 @@ def train_to_equilibrium(
     >>> dict(run.error.sizes)
     {'group': 2, 'seed': 4}
 
-    Arguments and results are those of `equilibrium` and `coupled_equilibrium`, with a dimension `seed`. The rates are
+    Arguments and results are those of `equilibrium`, with a dimension `seed`. The rates are
     computed exactly from the measured overlaps, without test data.
 
     Args:
@@ -171,7 +170,7 @@ def train_to_equilibrium(
         seeds: How many runs (seeds 0, 1, 2, ...), or which seeds.
         weights: Factor on the loss of each group, or of each (group, label); None: all 1.
         bias: Whether a bias is trained beside the weights.
-        coupling: Elastic coupling of one student per group, see `coupled_equilibrium`; None: one student for all.
+        coupling: Elastic coupling of one student per group, see `equilibrium`; None: one student for all.
         test: Fresh examples per group on which rates are counted; 0: computed exactly instead.
     """
     objective = Objective(loss, samples, ridge, weights, bias, coupling)
@@ -260,3 +259,35 @@ def _check_size(flat: Flattened, d: int) -> None:
     fewest = min(point.samples for point in flat.points)
     if round(fewest * d) < 2:
         raise ValueError(f"`samples` * d should be at least 2 examples. Found samples = {fewest:g} with d = {d}.")
+
+
+def counted_rates(
+    loss: Loss, point: ProblemArrays, w: np.ndarray, offsets: np.ndarray, test: int, generator: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """Count loss, error, positive rate, tpr, fpr and ppv per group; NaN for an empty denominator."""
+    place = factor(point.gram)
+    rank = place.shape[1]
+    rows = []
+    for g in range(point.groups):
+        student = w[point.student[g]]
+        x = place[g] + np.sqrt(point.D[g]) * generator.standard_normal((test, rank))
+        # Outside the span of means and teachers only the length of the student matters.
+        outside = np.sqrt(point.D[g]) * np.linalg.norm(student[rank:]) * generator.standard_normal(test)
+        score = x @ student[:rank] + outside + offsets[point.student[g]]
+        y = np.where(x @ place[point.groups + g] + point.offset[g] > 0, 1.0, -1.0)
+        decided, positive = score > 0, y > 0
+        rows.append(
+            [
+                loss.value(score, y).mean(),
+                np.mean(decided != positive),
+                np.mean(decided),
+                _share(decided, positive),
+                _share(decided, ~positive),
+                _share(positive, decided),
+            ]
+        )
+    return dict(zip(("loss", "error", "positive_rate", "tpr", "fpr", "ppv"), np.array(rows).T, strict=True))
+
+
+def _share(what: np.ndarray, among: np.ndarray) -> float:
+    return float(what[among].mean()) if among.any() else float("nan")

@@ -4,12 +4,14 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.theory.prior.centred_pair import centred_pair
-from tiltmeter.theory.prior.crossing_bound import gap_coefficients
+from tiltmeter_lab.theory.centred_pair import centred_pair
+from tiltmeter_lab.theory.one_after_the_other import better_order, forgetting, one_after_the_other
+from tiltmeter_lab.theory.pretraining import critical_length, gap_coefficients, gap_parabola
 
 #: Every statement on a few random problems in the fast suite, on 2,000 in the slow one.
 MANY = pytest.mark.parametrize("problems", [60, pytest.param(2000, marks=pytest.mark.slow)])
 CENTRED = tm.teacher_mixture(0.8, variance=(0.5, 1.5), overlap=0.5)
+SIZE = {"d": 1000, "seeds": range(1000, 1300)}
 
 
 def random_centred(rng, small=False):
@@ -44,11 +46,11 @@ def gap_of(problem, sgd, times):
 class TestPinnedNumbers:
     def test_critical_length(self):
         for lr, expected in ((1e-4, 0.055104), (0.1, 0.022788)):
-            assert tm.theory.critical_length(CENTRED, tm.SGD(lr=lr)).length == pytest.approx(expected, abs=6e-7)
-        assert tm.theory.critical_length(CENTRED, tm.SGD(lr=1e-9)).length == pytest.approx(0.055144, abs=6e-7)
+            assert critical_length(CENTRED, tm.SGD(lr=lr)).length == pytest.approx(expected, abs=6e-7)
+        assert critical_length(CENTRED, tm.SGD(lr=1e-9)).length == pytest.approx(0.055144, abs=6e-7)
 
     def test_critical_length_of_the_parabola(self):
-        p = tm.theory.gap_parabola(CENTRED, tm.SGD(lr=1e-4))
+        p = gap_parabola(CENTRED, tm.SGD(lr=1e-4))
         slow = p.linear
         # From zero the gap starts at 0, and irrelevant length adds (D+ - D-)/2 to the coefficient of x^2.
         assert p.end + p.linear + p.quadratic == pytest.approx(0.0, abs=1e-15)
@@ -56,7 +58,7 @@ class TestPinnedNumbers:
         assert short == pytest.approx(0.055144, abs=6e-7)
 
     def test_the_counts_on_both_sides_of_it(self):
-        found = tm.theory.critical_length(CENTRED, tm.SGD(lr=0.1))
+        found = critical_length(CENTRED, tm.SGD(lr=0.1))
         times = np.geomspace(1e-2, 400.0, 400)
         for Q, count, at in ((0.0, 1, [5.643]), (0.015, 2, [1.356, 4.631]), (0.06, 0, [])):
             sgd = tm.SGD(lr=0.1, start=tm.problem.starts.Overlaps(Q=Q))
@@ -66,9 +68,9 @@ class TestPinnedNumbers:
 
     def test_forgetting(self):
         equal = tm.teacher_mixture(0.5, variance=(1.0, 1.0), overlap=0.4)
-        assert tm.theory.forgetting(equal, tm.SGD(lr=1e-9), "+", "-").critical_overlap == pytest.approx(0.5)
+        assert forgetting(equal, tm.SGD(lr=1e-9), "+", "-").critical_overlap == pytest.approx(0.5)
         wide = tm.teacher_mixture(0.5, variance=(2.0, 0.5), overlap=1.0)
-        found = tm.theory.forgetting(wide, tm.SGD(lr=1e-9), "+", "-")
+        found = forgetting(wide, tm.SGD(lr=1e-9), "+", "-")
         assert found.critical_overlap == pytest.approx(1.0, abs=1e-8)
         assert found.loss == pytest.approx(0.5, abs=1e-8)
         assert found.error == pytest.approx(0.0, abs=1e-4)
@@ -90,22 +92,11 @@ class TestSecondRoutes:
             for rate, value in ((0.0, end), (pair.gamma, slow), (pair.q, fast)):
                 assert found[round(rate / lr, 9)] == pytest.approx(value, abs=1e-10 * max(scale, 1))
 
-    def test_the_sum_of_exponentials_is_the_gap_of_predict(self):
-        problem = tm.teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
-        times = np.linspace(0.0, 20.0, 50)
-        for sgd in (
-            tm.SGD(lr=0.3, train_bias=True, weights={"+": 0.7, "-": 1.6}, weight_decay=0.1, batch=2),
-            tm.SGD(lr=0.3, start=tm.problem.starts.Random(1.0)),
-        ):
-            bound = tm.theory.crossing_bound(problem, sgd)
-            total = sum(c * np.exp(-r * times) for r, c in zip(bound.rates, bound.coefficients, strict=True))
-            np.testing.assert_allclose(total, gap_of(problem, sgd, times), atol=1e-12)
-
     def test_parabola_is_the_limit_of_small_learning_rates(self):
         start = tm.problem.starts.Overlaps(R={"+": 0.5, "-": 0.1}, Q=0.9)
         times = np.linspace(0.0, 4.0, 20)
         exact = gap_of(CENTRED, tm.SGD(lr=1e-6, start=start), times / 1e-6)
-        parabola = tm.theory.gap_parabola(CENTRED, tm.SGD(lr=0.1, start=start))
+        parabola = gap_parabola(CENTRED, tm.SGD(lr=0.1, start=start))
         np.testing.assert_allclose(parabola.gap(times), exact, atol=5e-6)
         assert len(parabola.crossings) == counted(exact)
 
@@ -114,7 +105,7 @@ class TestSecondRoutes:
         durations = dict(zip(order, (7.0, 3.0), strict=True))
         start = tm.problem.starts.Overlaps(R={"+": 0.3, "-": -0.2}, Q=1.0)
         sgd = tm.SGD(lr=0.4, start=start)
-        found = tm.theory.one_after_the_other(CENTRED, sgd, durations)
+        found = one_after_the_other(CENTRED, sgd, durations)
         turn = tm.SGD(lr=0.4, start=start, proportions=tm.schedules.in_turn(durations))
         end = tm.predict(CENTRED, turn, [7.0, 10.0])
         for name in ("loss", "error"):
@@ -125,14 +116,14 @@ class TestSecondRoutes:
 
     def test_forgetting_is_the_end_of_a_long_phase(self):
         sgd = tm.SGD(lr=0.3)
-        found = tm.theory.forgetting(CENTRED, sgd, "+", after="-")
-        end = tm.theory.one_after_the_other(CENTRED, sgd, {"+": 5.0, "-": np.inf})
+        found = forgetting(CENTRED, sgd, "+", after="-")
+        end = one_after_the_other(CENTRED, sgd, {"+": 5.0, "-": np.inf})
         assert (found.loss, found.error) == (pytest.approx(end.loss["+"]), pytest.approx(end.error["+"]))
         assert found.worse_than_untrained == (found.loss > 0.5)
 
     def test_only_the_loss_of_a_group_at_the_start_matters_for_that_group_alone(self):
         starts = [tm.problem.starts.Overlaps(R={"+": 0.5, "-": r}, Q=1.0) for r in (0.1, 0.4)]
-        ends = [tm.theory.one_after_the_other(CENTRED, tm.SGD(lr=0.3, start=s), {"+": 2.0}) for s in starts]
+        ends = [one_after_the_other(CENTRED, tm.SGD(lr=0.3, start=s), {"+": 2.0}) for s in starts]
         assert ends[0].loss["+"] == pytest.approx(ends[1].loss["+"], abs=1e-14)
         assert abs(ends[0].loss["-"] - ends[1].loss["-"]) > 0.05
 
@@ -141,59 +132,12 @@ class TestRandomProblems:
     TIMES = np.concatenate([[0.0], np.geomspace(1e-4, 60.0, 1500)])
 
     @MANY
-    def test_centred_from_zero_at_most_one_and_the_bound_says_which(self, problems):
-        rng = np.random.default_rng(1)
-        seen = np.zeros(3, dtype=int)
-        for _ in range(problems):
-            problem, lr = random_centred(rng)
-            bound = tm.theory.crossing_bound(problem, tm.SGD(lr=lr))
-            count = counted(gap_of(problem, tm.SGD(lr=lr), self.TIMES / lr))
-            assert count <= bound.most <= 1
-            assert count % 2 == int(bound.odd)
-            seen[count] += 1
-        assert seen[1] > problems / 20
-
-    @MANY
-    def test_centred_from_any_start_at_most_two(self, problems):
-        rng = np.random.default_rng(2)
-        seen = np.zeros(4, dtype=int)
-        for _ in range(problems):
-            problem, lr = random_centred(rng)
-            sgd = tm.SGD(lr=lr, start=random_start(rng, float(problem.gram[2, 3])))
-            bound = tm.theory.crossing_bound(problem, sgd)
-            count = counted(gap_of(problem, sgd, self.TIMES / lr))
-            assert count <= bound.most <= 2
-            assert count % 2 == int(bound.odd)
-            seen[count] += 1
-        assert seen[2] > 0 or problems < 2000  # a rule of one crossing would be wrong here
-
-    @MANY
-    def test_shifted_groups_stay_within_their_bound(self, problems):
-        rng = np.random.default_rng(3)
-        for i in range(problems):
-            vectors = rng.normal(size=(3, 3))
-            problem = tm.problem.Mixture.from_vectors(
-                {"+": 0.6, "-": 0.4},
-                dict(zip("+-", np.exp(rng.uniform(-1.5, 1.2, 2)), strict=True)),
-                {"+": vectors[0], "-": -vectors[0]},
-                {"+": vectors[1], "-": vectors[2]},
-                dict(zip("+-", rng.normal(size=2) * 0.5, strict=True)),
-            )
-            lr = rng.uniform(0.05, 0.9) * float(tm.theory.stability_limit(problem, tm.SGD(lr=0.1)))
-            start = tm.problem.starts.Zero() if i % 2 else tm.problem.starts.Random(rng.uniform(0.1, 2.0))
-            sgd = tm.SGD(lr=lr, start=start)
-            bound = tm.theory.crossing_bound(problem, sgd)
-            count = counted(gap_of(problem, sgd, self.TIMES / lr))
-            assert count <= bound.most <= (3 if i % 2 else 4)
-            assert count % 2 == int(bound.odd)
-
-    @MANY
     def test_irrelevant_pretraining(self, problems):
         rng = np.random.default_rng(4)
         critical = 0
         for _ in range(problems):
             problem, lr = random_centred(rng)
-            found = tm.theory.critical_length(problem, tm.SGD(lr=lr))
+            found = critical_length(problem, tm.SGD(lr=lr))
             finite = np.isfinite(found.length)
             Q = found.length * rng.choice([0.3, 0.9, 1.1, 3.0]) if finite else rng.exponential(1.0)
             sgd = tm.SGD(lr=lr, start=tm.problem.starts.Overlaps(Q=float(Q)))
@@ -206,7 +150,7 @@ class TestRandomProblems:
         rng = np.random.default_rng(5)
         for _ in range(problems):
             problem, lr = random_centred(rng, small=True)
-            found = tm.theory.better_order(problem, tm.SGD(lr=lr))
+            found = better_order(problem, tm.SGD(lr=lr))
             p, D = problem.weight.values, problem.variance.values
             risk, worst = p * D, D
             if abs(risk[0] / risk[1] - 1) > 1e-2 and abs(float(problem.gram[2, 3])) < 0.999:
@@ -221,7 +165,7 @@ class TestRandomProblems:
         for _ in range(60):
             problem, lr = random_centred(rng, small=True)
             tau = dict(zip("+-", rng.uniform(0.2, 3.0, 2) / lr, strict=True))
-            found = tm.theory.better_order(problem, tm.SGD(lr=lr), tau)
+            found = better_order(problem, tm.SGD(lr=lr), tau)
             p, D, T = problem.weight.values, problem.variance.values, float(problem.gram[2, 3])
             best = np.sqrt(2 / np.pi / D)[:, None] * np.array([[1.0, 0.0], [T, np.sqrt(1 - T**2)]])
             e = np.exp(-lr * D * np.array([tau["+"], tau["-"]]))
@@ -234,12 +178,8 @@ class TestRandomProblems:
 
 
 class TestControls:
-    def test_equal_groups_never_differ(self):
-        problem, sgd, _ = tm.problem.cases.no_bias()
-        assert str(tm.theory.crossing_bound(problem, sgd)) == "The losses of + and - are equal at all times."
-
     def test_irrelevant_pretraining_cannot_matter_at_equal_variances(self):
-        found = tm.theory.critical_length(tm.teacher_mixture(0.7, overlap=0.3), tm.SGD(lr=0.2))
+        found = critical_length(tm.teacher_mixture(0.7, overlap=0.3), tm.SGD(lr=0.2))
         assert found.length == np.inf
         assert "no critical length" in str(found)
 
@@ -257,9 +197,9 @@ class TestControls:
 
 
 class TestRefusals:
-    @pytest.mark.parametrize("name", ["critical_length", "gap_parabola", "better_order"])
-    def test_only_centred_pairs_and_plain_sgd(self, name):
-        function = getattr(tm.theory, name)
+    @pytest.mark.parametrize("function", [critical_length, gap_parabola, better_order])
+    def test_only_centred_pairs_and_plain_sgd(self, function):
+        name = function.__name__
         shifted = tm.teacher_mixture(0.7, 1.0)
         with pytest.raises(ValueError, match=f"`{name}` is for centred groups.*`predict`"):
             function(shifted, tm.SGD(lr=0.1))
@@ -274,19 +214,67 @@ class TestRefusals:
             function(CENTRED, tm.SGD(lr=3.0))
 
     def test_other_refusals(self):
-        with pytest.raises(ValueError, match=r"With schedules use `predict` and `leaders`"):
-            tm.theory.crossing_bound(CENTRED, tm.SGD(lr=tm.schedules.Cosine(0.1, 10.0)))
         with pytest.raises(ValueError, match=r"`group` and `after` should differ"):
-            tm.theory.forgetting(CENTRED, tm.SGD(lr=0.1), "+", "+")
+            forgetting(CENTRED, tm.SGD(lr=0.1), "+", "+")
         with pytest.raises(KeyError, match=r"No group 'x'"):
-            tm.theory.forgetting(CENTRED, tm.SGD(lr=0.1), "x", "+")
+            forgetting(CENTRED, tm.SGD(lr=0.1), "x", "+")
         with pytest.raises(ValueError, match=r"should lie below 1.33333, the limit of - alone"):
-            tm.theory.forgetting(CENTRED, tm.SGD(lr=1.5), "+", "-")
+            forgetting(CENTRED, tm.SGD(lr=1.5), "+", "-")
         with pytest.raises(ValueError, match=r"varies the start itself"):
-            tm.theory.critical_length(CENTRED, tm.SGD(lr=0.1, start=tm.problem.starts.Random(1.0)))
+            critical_length(CENTRED, tm.SGD(lr=0.1, start=tm.problem.starts.Random(1.0)))
         with pytest.raises(KeyError, match=r"unknown group 'x'"):
-            tm.theory.one_after_the_other(CENTRED, tm.SGD(lr=0.1), {"x": 1.0})
+            one_after_the_other(CENTRED, tm.SGD(lr=0.1), {"x": 1.0})
         with pytest.raises(ValueError, match=r"should be positive. Found -1"):
-            tm.theory.one_after_the_other(CENTRED, tm.SGD(lr=0.1), {"+": -1.0})
+            one_after_the_other(CENTRED, tm.SGD(lr=0.1), {"+": -1.0})
         with pytest.raises(ValueError, match=r"squared length"):
-            tm.theory.critical_length(CENTRED, tm.SGD(lr=0.1)).crossings(-1.0)
+            critical_length(CENTRED, tm.SGD(lr=0.1)).crossings(-1.0)
+
+
+CALLS = {
+    "forgetting": lambda sgd: forgetting(CENTRED, sgd, "+", after="-"),
+    "one_after_the_other": lambda sgd: one_after_the_other(CENTRED, sgd, {"+": 1.0, "-": 2.0}),
+    "better_order": lambda sgd: better_order(CENTRED, sgd),
+    "critical_length": lambda sgd: critical_length(CENTRED, sgd),
+    "gap_parabola": lambda sgd: gap_parabola(CENTRED, sgd),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.parametrize("law", [tm.interventions.GroupDRO(5.0, by="draws"), tm.interventions.Balanced()])
+def test_interventions_are_refused_by_name(name, law):
+    with pytest.raises(ValueError, match=f"`{name}` is for plain SGD, without {type(law).__name__}. Use `predict`"):
+        CALLS[name](tm.SGD(lr=0.2, interventions=(law,)))
+
+
+def over(values):
+    """Mean over seeds and its standard error."""
+    return values.mean("seed").values, values.std("seed", ddof=1).values / np.sqrt(values.sizes["seed"])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "problem", [CENTRED, tm.teacher_mixture(0.6, variance=(1.0, 1.0), overlap=0.3)], ids=["centred", "equal variances"]
+)
+@pytest.mark.parametrize("order", [("+", "-"), ("-", "+")])
+def test_groups_one_after_the_other(problem, order):
+    """Losses after the first and after the second phase are those of the closed form (reference notes 3.3)."""
+    durations = dict(zip(order, (15.0, 10.0), strict=True))
+    sgd = tm.SGD(lr=0.1, proportions=tm.schedules.in_turn(durations))
+    runs = tm.simulate(problem, sgd, [15.0, 25.0], curves=("loss",), **SIZE)["loss"]
+    ends = (
+        one_after_the_other(problem, tm.SGD(lr=0.1), {order[0]: 15.0}),
+        one_after_the_other(problem, tm.SGD(lr=0.1), durations),
+    )
+    for i, end in enumerate(ends):
+        for group in "+-":
+            mean, error = over(runs.isel(time=i).sel(group=group))
+            assert abs(mean - end.loss[group]) < 4.0 * error, (i, group)
+
+
+@pytest.mark.slow
+def test_control_the_other_order_is_another_end():
+    """Taking the closed form of the wrong order misses the runs by far more than four standard errors."""
+    sgd = tm.SGD(lr=0.1, proportions=tm.schedules.in_turn({"+": 15.0, "-": 10.0}))
+    mean, error = over(tm.simulate(CENTRED, sgd, [25.0], curves=("loss",), **SIZE)["loss"].isel(time=0))
+    wrong = one_after_the_other(CENTRED, tm.SGD(lr=0.1), {"-": 10.0, "+": 15.0}).loss
+    assert (np.abs(mean - [wrong[g] for g in "+-"]) / error).max() > 40.0

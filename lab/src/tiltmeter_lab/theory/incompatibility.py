@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import xarray as xr
 
-from tiltmeter.losses import Loss
-from tiltmeter.population.criteria import CRITERIA, Criterion
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.shown_text import NotebookText
-from tiltmeter.theory.equilibrium_weights import EquilibriumWeights, equilibrium_weights
+import tiltmeter as tm
+from tiltmeter_lab.theory.equilibrium_weights import EquilibriumWeights, equilibrium_weights
+
+Criterion = tm.fairness.criteria.Criterion
+CRITERIA = tm.fairness.criteria.CRITERIA
 
 
 @dataclass(frozen=True, eq=False)
-class Incompatibility(NotebookText):
+class Incompatibility:
     """One row per training (plain, then reweighted for each criterion), one column per criterion and the error.
 
     `table.sel(reweighted_for="statistical parity", criterion="equal opportunity")` is the unfairness in the sense of
@@ -50,8 +50,8 @@ class Incompatibility(NotebookText):
 
 
 def incompatibility(
-    problem: Mixture,
-    loss: Loss,
+    problem: tm.problem.Mixture,
+    loss: tm.losses.Loss,
     samples: float,
     ridge: float,
     criteria: tuple[Criterion, ...] = CRITERIA,
@@ -60,10 +60,9 @@ def incompatibility(
 ) -> Incompatibility:
     """Reweight the loss for each criterion in turn, and report how the others and the accuracy change.
 
-    >>> from tiltmeter import Square, teacher_mixture
-    >>> from tiltmeter.population.criteria import AccuracyParity, EqualOpportunity
-    >>> problem = teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
-    >>> found = incompatibility(problem, Square(), 2.0, 0.5, (EqualOpportunity(), AccuracyParity()))
+    >>> criteria = tm.fairness.criteria.EqualOpportunity(), tm.fairness.criteria.AccuracyParity()
+    >>> problem = tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
+    >>> found = incompatibility(problem, tm.Square(), 2.0, 0.5, criteria)
     >>> print(found)
     Reweighting for equal opportunity worsens ...; reweighting for accuracy parity worsens ....
 
