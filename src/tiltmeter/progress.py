@@ -54,11 +54,15 @@ class Progress:
             print(f"\r{'':<60}\r", end="", file=sys.stderr, flush=True)
 
 
+def in_notebook() -> bool:
+    """Whether a cell of a notebook runs this."""
+    module: Any = sys.modules.get("IPython")
+    return module is not None and type(module.get_ipython()).__name__ == "ZMQInteractiveShell"
+
+
 def notebook_line() -> Callable[[str], None] | None:
     """A line below the cell of a notebook, whose text can be changed; None outside of notebooks."""
-    module: Any = sys.modules.get("IPython")
-    shell = None if module is None else module.get_ipython()
-    if shell is None or type(shell).__name__ != "ZMQInteractiveShell":
+    if not in_notebook():
         return None
     display = importlib.import_module("IPython.display").display
     handle: Any = None

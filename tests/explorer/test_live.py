@@ -32,6 +32,7 @@ class Handle:
 def notebook(monkeypatch):
     handle, package, display = Handle(), ModuleType("IPython"), ModuleType("IPython.display")
     display.display = lambda given, raw, display_id: handle
+    package.get_ipython = type("ZMQInteractiveShell", (), {})
     monkeypatch.setitem(sys.modules, "IPython", package)
     monkeypatch.setitem(sys.modules, "IPython.display", display)
     monkeypatch.setattr(module, "PAUSE", 0.0)
@@ -75,7 +76,6 @@ def test_the_training_is_the_same_to_the_bit(notebook):
 
 def test_outside_a_notebook_one_sentence_says_so(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "IPython", None)
-    monkeypatch.setitem(sys.modules, "IPython.display", None)
     run, _ = trained(tm.live, data())
     assert capsys.readouterr().err == "`live` draws in a notebook, and there is none here: nothing is drawn.\n"
     assert run["loss"].sizes["time"] == 4

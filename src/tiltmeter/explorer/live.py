@@ -15,6 +15,7 @@ from tiltmeter.explorer.run_judgement import live_differences, live_told
 from tiltmeter.leaders.headline import RATES, at, capital, term
 from tiltmeter.leaders.leaders import asked_of, leaders
 from tiltmeter.plot.theme import PALETTE, group_name
+from tiltmeter.progress import in_notebook
 from tiltmeter.record import Trajectory
 from tiltmeter.report import svg
 from tiltmeter.report.wording import number
@@ -53,7 +54,7 @@ class LiveProbe:
     def __init__(self, probe: Probe) -> None:
         self.probe, self._next, self._seen = probe, 0.0, 0
         self._handle: Any = None
-        with suppress(ImportError):
+        if in_notebook():
             from IPython.display import display
 
             self._handle = display({"text/plain": "Nothing was evaluated yet."}, raw=True, display_id=True)
