@@ -1,7 +1,7 @@
 """Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [PART ...]`.
 
-The parts are tasks, again, fresh, long, tight, advice, advice again, advice alone, chance, chance again and report; if
-none is named, tasks, advice, chance and report. With `keep` all rows are written to docs/lab/judged-forecasts.json,
+The parts are tasks, again, fresh, long, tight, advice, advice again, advice alone, advice dear, chance, chance again and
+report; if none is named, tasks, advice, chance and report. With `keep` all rows are written to docs/lab/judged-forecasts.json,
 which `report` reads as well as a folder.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
@@ -46,6 +46,9 @@ STREAM, NUMBERS, ADVISED, DRAWS = 97, range(5000, 5045), range(5000, 5012), rang
 DRAWS_AGAIN, ADVISED_AGAIN = range(200, 400), range(5620, 5632)
 #: Fresh tasks, after advice evaluated seldom before the end; both sides choose their evaluations themselves.
 ADVISED_ALONE = range(5640, 5652)
+#: The next six convolutional networks, whose trainings are dear, after narrow copies that promise nothing no longer
+#: choose (number 5645 had shown that they must not).
+ADVISED_DEAR = (5662, 5663, 5671, 5672, 5680, 5681)
 #: Fresh tasks by the same rule, for what was changed after the first ones had been seen.
 AGAIN = range(5100, 5127)
 #: Fresh tasks again, after the spread was calibrated and narrow copies were timed anew; short ones, and six long ones.
@@ -484,6 +487,7 @@ def main(given: Sequence[str]) -> None:
         "advice": (ADVISED, judge_advice),
         "advice again": (ADVISED_AGAIN, judge_advice),
         "advice alone": (ADVISED_ALONE, partial(judge_advice, watched=False)),
+        "advice dear": (ADVISED_DEAR, partial(judge_advice, watched=False)),
         "chance": (DRAWS, judge_chance),
         "chance again": (DRAWS_AGAIN, judge_chance),
     }

@@ -111,7 +111,7 @@ def report(folder: Path) -> Iterator[str]:
         if kept.get(part):
             yield f"{part}:"
             yield from _report_tasks(kept[part])
-    for part in ("advice", "advice again", "advice alone"):
+    for part in ("advice", "advice again", "advice alone", "advice dear"):
         if advised := kept.get(part):
             worse = sum(row["against plain"] > 2 * row["error of plain"] for row in advised)
             regret = float(np.median([row["regret"] for row in advised]))

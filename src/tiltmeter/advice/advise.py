@@ -70,7 +70,8 @@ def advise(
     `order` of batches in the recipe, also over how much the trainings fluctuate at their end.
 
     `budget` are CPU seconds (default: a minute, or 0.6 of all trainings where that is more). Where it does not pay for
-    them, narrow copies are trained instead, which only say what to try first; where these are too dear as well, as many
+    them, narrow copies are trained instead, which only say what to try first; where these promise nothing for the
+    network or are too dear as well, as many
     rehearsals are made as it pays for. `executor` trains side by side. What cannot be trained is listed with the
     reason. Settings of interventions are not tuned. Thresholds by group (`GroupThreshold`) are fitted to the training
     points.
@@ -171,8 +172,9 @@ def _method(
     if whole > budget:
         spent = [sum(list(prices.values())[: number + 1]) / workers for number in range(len(prices))]
         taken, seconds = Rehearsal(max(2, sum(one <= budget for one in spent))), budget
-        twin = twin_for(task)
-        if twin is not None and (cost := twin.cost(task) * len(prices)) <= budget:
+        twin = twin_for(task)  # a copy that promises nothing about this network cannot choose for it
+        promising = twin is not None and twin.promise(task) is not None
+        if twin is not None and promising and (cost := twin.cost(task) * len(prices)) <= budget:
             taken, seconds = twin, cost
     if progress:
         trainings = seconds / max(task.price.loop, 1e-9)
