@@ -1,8 +1,8 @@
 """Judge forecasts on new tasks: `python -m tiltmeter_lab.judge_forecasts FOLDER [PART ...]`.
 
-The parts are tasks, again, fresh, long, tight, advice, advice again, advice alone, advice dear, chance, chance again and
-report; if none is named, tasks, advice, chance and report. With `keep` all rows are written to docs/lab/judged-forecasts.json,
-which `report` reads as well as a folder.
+The parts are tasks, again, fresh, long, tight, advice, advice again, advice alone, advice dear, chance, chance again
+and report; if none is named, tasks, advice, chance and report. With `keep` all rows are written to
+docs/lab/judged-forecasts.json, which `report` reads as well as a folder.
 
 Everything is drawn by its number before anything is trained, and nothing is dropped. Rows are kept in the folder, one
 file each, so that the work can be interrupted.
