@@ -62,7 +62,9 @@ def test_a_change_of_known_size(plain, better):
     assert change.price.startswith("wrong decisions fall by 3 points overall (")
     assert change.brief == "none, and wrong decisions fall by 3 points."
     text = what_would_change(plain, (better,))
-    assert text.startswith("Better leaves 0 points instead of 30 points. Wrong decisions fall by 3 points overall (")
+    assert text.startswith(
+        "With better the gap is 0 points instead of 30 points. Wrong decisions fall by 3 points overall ("
+    )
     assert "It uses the group in training." in text
 
 
@@ -70,7 +72,7 @@ def test_who_pays_is_said(made, plain):
     """30 more of 100 positives in a are found, and 50 of 400 negatives in b are selected: b pays 10 points of error."""
     dear = trained(made.decided([(380, 20, 30, 70), (290, 110, 30, 70)], ["a", "b"]), "dear")
     (change,) = offered(plain, (dear,))
-    assert ", for b by 10 points." in change.price
+    assert " and for b by 10 points." in change.price
 
 
 def test_a_change_that_helps_nobody_is_never_offered(made, plain):
@@ -78,7 +80,7 @@ def test_a_change_that_helps_nobody_is_never_offered(made, plain):
     low = trained(made.decided([(380, 20, 80, 20), (340, 60, 78, 22)], ["a", "b"]), "low")
     assert offered(plain, (low,)) == []
     assert "no group is better off: not offered" in words(change_table(plain, (low,)))
-    assert "Low leaves 2 points instead of 30 points, but makes no group better off." in what_would_change(
+    assert "With low the gap is 2 points instead of 30 points, but no group is better off." in what_would_change(
         plain, (low,)
     )
 
@@ -95,7 +97,7 @@ def test_the_table_has_a_row_for_each_change(plain, better):
 def test_no_change_is_said_to_be_none(plain, made):
     same = trained(made.decided(BEFORE, ["a", "b"]), "again")
     assert what_would_change(plain, (same,)).startswith(
-        "No clear change of the difference with again and another threshold"
+        "No clear change of the difference with again and a lower threshold"
     )
     assert "no clear change (0.0 to 0.0 points)" in words(change_table(plain, (same,)))
     assert "the same settings" in words(change_table(plain, (same,)))
@@ -111,7 +113,7 @@ def test_a_difference_may_turn_round(plain, made):
 def test_a_threshold_of_its_own_is_a_row_that_uses_the_group(made):
     found = findings(with_scores(made.decided(BEFORE, ["a", "b"])), "", BENEFIT)
     rows = change_rows(found, ())
-    assert rows[-1].name == "another threshold for a"
+    assert rows[-1].name == "a lower threshold for a"
     assert rows[-1].uses_group == "at every decision"
     assert rows[-1].evaluation.rates().tpr[0] == pytest.approx(0.7, abs=0.011)
     assert rows[-1].evaluation.rates().tpr[1] == pytest.approx(0.7)

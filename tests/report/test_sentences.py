@@ -149,7 +149,10 @@ class TestFacts:
         )
         assert small == f"percentage points apart; likely {low} to {high}"
         assert first_screen._since(census) == ("at step 500", "clear at the end of the training only")
-        assert first_screen._how_sure(census) == ("hardly chance", "chance alone does this in at most 1 of 20 reports")
+        assert first_screen._how_sure(census) == (
+            "hardly chance",
+            "without a real gap, at most 1 report in 20 would show one",
+        )
         assert first_screen.licence(census) == "One training; another may differ."
         assert first_screen._tried((), []) == ("no change tried", "the command “tiltmeter advise” tries changes")
 
@@ -218,7 +221,7 @@ class TestAnswers:
     def test_an_audit(self, census, made):
         """71 of 4,251 against 301 of 3,749; in the data 150 of 4,251 against 536 of 3,749."""
         text = answers.audit(census)
-        assert text.startswith("The selection rate is 1.7 % for women and 8.0 % for men: impact ratio 0.21 (0.16 to ")
+        assert text.startswith("The selection rate is 1.7 % for women and 8.0 % for men; their ratio, the impact ratio, is 0.21 (0.16 to ")
         assert "The rule of four fifths asks for 0.80: clearly not met." in text
         assert text.endswith("A model that is always right would have 0.25.")
         near = findings(made.decided([(370, 30, 60, 40), (360, 40, 50, 50)], ["a", "b"]), "", BENEFIT)

@@ -114,9 +114,9 @@ def _by_one_attribute(judged: Leaders, chosen: Difference) -> str:
     by_level = by_one_attribute(judged, chosen.curve)
     if by_level is None or abs(by_level.gap) < abs(chosen.gap[-1]):
         return ""
-    names = " and ".join(map(group_name, by_level.pair))
-    values = " against ".join(amounts(chosen.curve, *by_level.values))
-    return f"{names}, each as a whole, are at least as far apart: {values}."
+    values = zip(by_level.pair, amounts(chosen.curve, *by_level.values), strict=True)
+    ends = ", ".join(f"{group_name(group)} {value}" for group, value in values)
+    return f"By one attribute alone, a gap is at least as large: {ends}."
 
 
 def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> tuple[str, str]:

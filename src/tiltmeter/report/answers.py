@@ -234,7 +234,7 @@ def audit(found: Findings) -> str:
     ratio = impact.ratio
     if not ratio.known:
         return f"{text}: too few for an impact ratio."
-    text += f": impact ratio {ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
+    text += f"; their ratio, the impact ratio, is {ratio.value:.2f} ({ratio.low:.2f} to {ratio.high:.2f})"
     met = "not met" if ratio.value < 0.8 else "met"
     sure = f"clearly {met}" if ratio.high < 0.8 or ratio.low >= 0.8 else f"{met}, but not clearly"
     text += f". The rule of four fifths asks for 0.80: {sure}."

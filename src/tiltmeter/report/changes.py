@@ -72,7 +72,7 @@ def change_rows(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
     if threshold is not None and chance is not None:
         members = found.evaluation.codes == found.groups.index(threshold.group)
         decided = np.where(members, chance > threshold.threshold, found.evaluation.decided)
-        name = f"another threshold for {group_name(threshold.group)}"
+        name = f"a {'higher' if threshold.threshold > 0.5 else 'lower'} threshold for {group_name(threshold.group)}"
         what = f"positive above {threshold.threshold:.2f} instead of 0.50; chosen on these points, so slightly too good"
         rows.append(Change(name, what, replace(found.evaluation, decided=decided), "at every decision"))
     level = found.judged.level / max(len(rows) - 1, 1)
@@ -127,7 +127,7 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float, limits: boo
     if not change.shown:
         return f"no clear change of wrong decisions{overall}{span}{f'; they rise{pays}' if pays else ''}."
     if change.value > 0:
-        return f"wrong decisions rise by {points(size.value)}{overall}{span}{f',{pays}' if pays else ''}."
+        return f"wrong decisions rise by {points(size.value)}{overall}{span}{f' and{pays}' if pays else ''}."
     falls = f"wrong decisions fall by {points(size.value)}{overall}{span}"
     return f"{falls} but rise{pays}." if pays else f"{'' if limits else 'none, and '}{falls}."
 
@@ -227,10 +227,9 @@ def what_would_change(found: Findings, others: tuple[Findings, ...] = ()) -> str
 def _sentence(found: Findings, one: Change) -> str:
     before = points(abs(found.headline.values[found.pair[0]].value - found.headline.values[found.pair[1]].value))
     uses = "" if one.uses_group in ("no", "not known") else f" It uses the group {one.uses_group}."
-    if one.helps_nobody:
-        left = points(abs(one.left.value))
-        return f"{capital(one.name)} leaves {left} instead of {before}, but makes no group better off."
-    return f"{capital(one.name)} leaves {points(abs(one.left.value))} instead of {before}. {capital(one.price)}{uses}"
+    pair = f" between {' and '.join(found.names[place] for place in found.pair)}" if found.many else ""
+    text = f"With {one.name} the gap{pair} is {points(abs(one.left.value))} instead of {before}"
+    return f"{text}, but no group is better off." if one.helps_nobody else f"{text}. {capital(one.price)}{uses}"
 
 
 def threshold_of(found: Findings) -> OwnThreshold | None:

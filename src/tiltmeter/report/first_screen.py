@@ -207,7 +207,7 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
     if not found.headline.clear:
         return "may be chance", "no gap is too large for that"
-    return "hardly chance", f"chance alone does this in at most 1 of {round(1 / found.judged.level)} reports"
+    return "hardly chance", f"without a real gap, at most 1 report in {round(1 / found.judged.level)} would show one"
 
 
 def _same_sign(found: Findings) -> str:
@@ -228,11 +228,12 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     if not tried:
         return "no change tried", "the command “tiltmeter advise” tries changes"
     if not offers:
-        return ("no change helps" if tried > 1 else "the change does not help"), "no gap gets clearly smaller"
+        no_gap = "no gap gets clearly smaller"
+        return ("no change helps", no_gap) if tried > 1 else (f"{others[0].name} does not help", no_gap)
     many = f"{len(offers)} of {tried} changes"
     helps = "1 change helps" if tried == 1 else f"{many} helps" if len(offers) == 1 else f"{many} help"
-    best = "leaves" if len(offers) == 1 else "the best leaves"
-    return helps, f"{best} a gap of about {points(abs(offers[0].left.value))}"
+    best, rest = ("it leaves", "; the others do not help") if len(offers) == 1 else ("the best leaves", "")
+    return helps, f"{best} a gap of about {points(abs(offers[0].left.value))}{rest if tried > 1 else ''}"
 
 
 def reason(found: Findings) -> str:
@@ -243,7 +244,7 @@ def reason(found: Findings) -> str:
 
 def caption(found: Findings) -> str:
     """What the lines and bands of the picture are."""
-    parts = []
+    parts = ["Shaded: likely range."] if f"{found.headline.term.curve}_se" in found.run else []
     if found.seeds > 1:
         parts.append("Thin lines: each training.")
     if found.many:
@@ -265,8 +266,7 @@ def dots(found: Findings) -> str:
         f'<td class="dots">{_dots(found, row, shown, end)}</td><td>{_verdict(found, row)}</td></tr>'
         for row in rows
     )
-    bands = " and shaded bands" if found.several and f"{found.headline.term.curve}_se" in found.run else ""
-    scale = "" if found.scope == "exact" or not rows[0].term.share else f"Lines through the marks{bands}: likely range."
+    scale = "" if found.scope == "exact" or not rows[0].term.share else "Line through a mark: likely range."
     scale += "" if found.scope == "exact" else " Clear: too large to be chance."
     legend = "".join(
         f'<b class="lg {found.colours[place]}">{escape(found.names[place])}</b>{escape(_size(found, place))}'
@@ -346,7 +346,7 @@ def _verdict(found: Findings, row: Row) -> str:
         return _tag("clear", size if named else f"{size}, {names}")
     clear = known[0].shown and found.focus is not None
     others = len(row.clear) - clear
-    rest = f"; {others} other group{'s' if others > 1 else ''} clear" if others else ""
+    rest = f"; for {others} other group{'s' if others > 1 else ''} it is clear" if others else ""
     seen = max(abs(one.value) for one in known)
     if clear:
         return _tag("clear", f"{told(seen)}{rest}")
@@ -368,7 +368,8 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
         uses = GROUP_NEEDED.get(one.uses_group, "")
         between_groups = f" between {' and '.join(found.names[place] for place in found.pair)}:" if found.many else ""
         before = _size_of(found, found.headline, now)
-        effect = f"Gap{between_groups or ':'} about {points(left).split()[0]} instead of {before}."
+        at = f"{one.what.partition(';')[0]}. " if one.uses_group == "at every decision" else ""
+        effect = f"{capital(at)}Gap{between_groups or ':'} about {points(left).split()[0]} instead of {before}."
         inside.append(
             f'<div class="card"><b>{escape(capital(one.name))}</b>'
             f"<p>{escape(f'{effect} Price: {one.brief} {uses}')}</p></div>"
