@@ -72,8 +72,11 @@ def change_rows(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
     if threshold is not None and chance is not None:
         members = found.evaluation.codes == found.groups.index(threshold.group)
         decided = np.where(members, chance > threshold.threshold, found.evaluation.decided)
-        name = f"a {'higher' if threshold.threshold > 0.5 else 'lower'} threshold for {group_name(threshold.group)}"
-        what = f"positive above {threshold.threshold:.2f} instead of 0.50; chosen on these points, so slightly too good"
+        which, how = ("higher", "only") if threshold.threshold > 0.5 else ("lower", "already")
+        name = f"a {which} threshold for {group_name(threshold.group)}"
+        yes = "positive" if found.question is None or not found.question.decision else found.question.decision
+        score = f"{threshold.threshold:.2f} instead of 0.50"
+        what = f"{yes} {how} above a score of {score}; chosen on these points, so slightly too good"
         rows.append(Change(name, what, replace(found.evaluation, decided=decided), "at every decision"))
     level = found.judged.level / max(len(rows) - 1, 1)
     return [_judged(found, one, rows[0], level) for one in rows]
