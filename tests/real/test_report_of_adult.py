@@ -38,6 +38,6 @@ def test_the_first_paragraph_holds_both_facts_and_the_reason(tmp_path):
     assert disagree(found)
     assert "But all wrong decisions together are more frequent for " in in_words(found)
     share = {g: rates[1.0] for g, rates in held_out.label_rates.items()}
-    facts = f"{100 * share['Female']:.0f} % of Female and {100 * share['Male']:.0f} % of Male are positive"
+    facts = f"{100 * share['Female']:.0f} % of Female and {100 * share['Male']:.0f} % of Male are positive in the data"
     assert f"The groups differ to begin with: {facts}." in reason(found)
     assert tm.report([run], tmp_path / "adult.html", question=benefit).stat().st_size < 200_000

@@ -60,7 +60,7 @@ def test_a_change_of_known_size(plain, better):
     assert -0.23 <= change.change.high <= -0.19
     assert change.left.value == pytest.approx(0.0)
     assert change.price.startswith("wrong decisions fall by 3 points overall (")
-    assert change.brief == "none, and wrong decisions fall by 3 points."
+    assert change.brief == "none, and wrong decisions fall by 3 points overall."
     text = what_would_change(plain, (better,))
     assert text.startswith(
         "With better the gap is 0 points instead of 30 points. Wrong decisions fall by 3 points overall ("

@@ -151,7 +151,7 @@ class TestFacts:
         assert first_screen._since(census) == ("at step 500", "clear at the end of the training only")
         assert first_screen._how_sure(census) == (
             "hardly chance",
-            "without a real gap, at most 1 report in 20 would show one",
+            "chance alone makes a gap look clear in at most 1 of 20 reports",
         )
         assert first_screen.licence(census) == "One training; another may differ."
         assert first_screen._tried((), []) == ("no change tried", "the command “tiltmeter advise” tries changes")
@@ -183,7 +183,7 @@ class TestAnswers:
         assert "False positive rate: men 1.3 points (" in text
 
     def test_who_when_nothing_is_clear(self, equal):
-        assert answers.who(equal).startswith("No difference is clear in true positive rate (at most ")
+        assert answers.who(equal).startswith("Nobody clearly. No difference is clear in true positive rate (at most ")
 
     def test_pairs_of_several_groups(self, four):
         text = answers.who(four)
@@ -214,14 +214,18 @@ class TestAnswers:
     def test_why_measures_disagree(self, census):
         assert answers.disagree(census)
         text = answers.reason(census)
-        assert text.startswith("The groups differ to begin with: 3.5 % of women and 14.3 % of men are positive.")
+        assert text.startswith(
+            "The groups differ to begin with: 3.5 % of women and 14.3 % of men are positive in the data."
+        )
         assert "the model removes for women no clear part (" in text
         assert "for men 30 % (" in text
 
     def test_an_audit(self, census, made):
         """71 of 4,251 against 301 of 3,749; in the data 150 of 4,251 against 536 of 3,749."""
         text = answers.audit(census)
-        assert text.startswith("The selection rate is 1.7 % for women and 8.0 % for men; their ratio, the impact ratio, is 0.21 (0.16 to ")
+        assert text.startswith(
+            "The selection rate is 1.7 % for women and 8.0 % for men; their ratio, the impact ratio, is 0.21 (0.16 to "
+        )
         assert "The rule of four fifths asks for 0.80: clearly not met." in text
         assert text.endswith("A model that is always right would have 0.25.")
         near = findings(made.decided([(370, 30, 60, 40), (360, 40, 50, 50)], ["a", "b"]), "", BENEFIT)

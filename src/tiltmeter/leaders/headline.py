@@ -108,15 +108,15 @@ def headline(judged: Leaders) -> Headline:
 
 
 def _by_one_attribute(judged: Leaders, chosen: Difference) -> str:
-    """Of groups by several attributes, the clear difference by one of them alone that is at least as large."""
+    """Of groups by several attributes, the clear difference by one of them alone that is even larger."""
     from tiltmeter.leaders.levels import by_one_attribute
 
     by_level = by_one_attribute(judged, chosen.curve)
-    if by_level is None or abs(by_level.gap) < abs(chosen.gap[-1]):
+    if by_level is None or abs(by_level.gap) <= abs(chosen.gap[-1]):
         return ""
-    values = zip(by_level.pair, amounts(chosen.curve, *by_level.values), strict=True)
-    ends = ", ".join(f"{group_name(group)} {value}" for group, value in values)
-    return f"By one attribute alone, a gap is at least as large: {ends}."
+    names = " and ".join(map(group_name, by_level.pair))
+    values = " against ".join(amounts(chosen.curve, *by_level.values))
+    return f"By one attribute alone, {names} are even further apart: {values}."
 
 
 def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> tuple[str, str]:
@@ -365,7 +365,7 @@ def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
     digits = max(len(str(more)) - 2, 0)
     rounded = round(more, -digits)
     return (
-        f"About {rounded:,} more held-out cases of {group_name(fewest)} would settle whether this gap of "
+        f"About {rounded:,} more held-out cases of {group_name(fewest)} would settle whether the gap of "
         f"{size_of(one.curve, size)} is real."
     )
 

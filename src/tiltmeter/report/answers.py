@@ -51,7 +51,7 @@ def who(found: Findings) -> str:
     if not any(row.known for row in rows):
         return f"Not judged: {_not_judged(found)}."
     worse = [group_name(group) for group in found.headline.worse_off()]
-    parts = [f"{capital(listed(worse, MOST_NAMED))}, by {found.headline.term.name}."] if worse else []
+    parts = [f"{capital(listed(worse, MOST_NAMED))}, by {found.headline.term.name}."] if worse else ["Nobody clearly."]
     parts += [_clear(row) for row in rows if row.clear]
     quiet = [f"{row.term.name} (at most {_size(row, row.largest)})" for row in rows if row.known and not row.clear]
     if quiet:
@@ -170,7 +170,7 @@ def _base_rates(found: Findings) -> str:
 def _positive(found: Findings) -> str:
     """What the positive label says of a person, in the words of the task where it has any."""
     outcome = None if found.question is None else found.question.outcome
-    return outcome if outcome is not None and outcome.split()[0].endswith(("ed", "id")) else "are positive"
+    return outcome if outcome is not None and outcome.split()[0].endswith(("ed", "id")) else "are positive in the data"
 
 
 def _removed(found: Findings) -> str:

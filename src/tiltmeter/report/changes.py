@@ -126,12 +126,11 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float, limits: boo
     pays = f" for {group_name(base.groups[most])} by {points(more)}" if more > 0.0005 else ""
     size = change if change.value > 0 else change.times(-1.0)
     span = f" ({between(size if change.shown else change, 1)} points)" if limits else ""
-    overall = " overall" if limits or pays else ""
     if not change.shown:
-        return f"no clear change of wrong decisions{overall}{span}{f'; they rise{pays}' if pays else ''}."
+        return f"no clear change of wrong decisions overall{span}{f'; they rise{pays}' if pays else ''}."
     if change.value > 0:
-        return f"wrong decisions rise by {points(size.value)}{overall}{span}{f' and{pays}' if pays else ''}."
-    falls = f"wrong decisions fall by {points(size.value)}{overall}{span}"
+        return f"wrong decisions rise by {points(size.value)} overall{span}{f' and{pays}' if pays else ''}."
+    falls = f"wrong decisions fall by {points(size.value)} overall{span}"
     return f"{falls} but rise{pays}." if pays else f"{'' if limits else 'none, and '}{falls}."
 
 
@@ -229,6 +228,8 @@ def what_would_change(found: Findings, others: tuple[Findings, ...] = ()) -> str
 
 def _sentence(found: Findings, one: Change) -> str:
     before = points(abs(found.headline.values[found.pair[0]].value - found.headline.values[found.pair[1]].value))
+    if found.many and one.change.value > 0:  # the numbers would be those of another pair than the headline's
+        return f"With {one.name} no gap gets clearly smaller."
     uses = "" if one.uses_group in ("no", "not known") else f" It uses the group {one.uses_group}."
     pair = f" between {' and '.join(found.names[place] for place in found.pair)}" if found.many else ""
     text = f"With {one.name} the gap{pair} is {points(abs(one.left.value))} instead of {before}"

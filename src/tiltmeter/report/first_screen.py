@@ -153,7 +153,7 @@ def _how_much(found: Findings) -> tuple[str, str]:
         if not row.known:
             return "not judged", reason(found)
         size = points(row.largest) if row.term.share else number(row.largest)
-        return "not clear", f"the gap may be zero, or up to {size}"
+        return "not clear", f"the gap in {row.term.name} may be zero, or up to {size}"
     pair, gap = row.clear[0]
     names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
     unit = "percentage points apart" if row.term.share else "gap"
@@ -206,8 +206,11 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         licence = found.judged.headline.licence  # said above already; its end is how far to trust it
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
     if not found.headline.clear:
-        return "may be chance", "no gap is too large for that"
-    return "hardly chance", f"without a real gap, at most 1 report in {round(1 / found.judged.level)} would show one"
+        return "may be chance", "no gap is too large to be chance"
+    return (
+        "hardly chance",
+        f"chance alone makes a gap look clear in at most 1 of {round(1 / found.judged.level)} reports",
+    )
 
 
 def _same_sign(found: Findings) -> str:
@@ -346,11 +349,9 @@ def _verdict(found: Findings, row: Row) -> str:
         return _tag("clear", size if named else f"{size}, {names}")
     clear = known[0].shown and found.focus is not None
     others = len(row.clear) - clear
-    rest = f"; for {others} other group{'s' if others > 1 else ''} it is clear" if others else ""
+    rest = f"{'; also clear' if clear else ' here; clear'} for {others} other group{'s' if others > 1 else ''}"
     seen = max(abs(one.value) for one in known)
-    if clear:
-        return _tag("clear", f"{told(seen)}{rest}")
-    return _tag("not clear", f"{told(seen)}{rest}")
+    return _tag("clear" if clear else "not clear", f"{told(seen)}{rest if others else ''}")
 
 
 def _tag(verdict: str, words: str) -> str:
