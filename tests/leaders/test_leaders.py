@@ -89,7 +89,7 @@ class TestSentences:
         told = tm.leaders(run(values, groups, wrong=wrong)).headline
         assert told.claim.startswith("No difference in error is clear; it is at most ")
         assert re.fullmatch(
-            r"About [\d,]+ more held-out cases of [ab] would settle whether the gap of 4 points is real\.", told.settle
+            r"About [\d,]+ more held-out cases of [ab] would settle whether the measured gap of 4 points is real\.", told.settle
         )
 
 

@@ -365,7 +365,7 @@ def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
     digits = max(len(str(more)) - 2, 0)
     rounded = round(more, -digits)
     return (
-        f"About {rounded:,} more held-out cases of {group_name(fewest)} would settle whether the gap of "
+        f"About {rounded:,} more held-out cases of {group_name(fewest)} would settle whether the measured gap of "
         f"{size_of(one.curve, size)} is real."
     )
 

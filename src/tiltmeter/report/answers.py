@@ -32,7 +32,8 @@ class Answer(NamedTuple):
 
 def answers(found: Findings, others: tuple[Findings, ...] = ()) -> list[Answer]:
     """The questions in their order; `others` are further runs on the page."""
-    why = "Why do the measures disagree?" if disagree(found) else "Why?"
+    why = "Why?" if found.headline.clear else "Do the groups differ in the data?"
+    why = "Why do the measures disagree?" if disagree(found) else why
     listed_answers = [
         Answer("Who is worse off?", who(found)),
         Answer("Could it be chance?", chance(found)),

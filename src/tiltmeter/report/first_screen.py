@@ -206,7 +206,7 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         licence = found.judged.headline.licence  # said above already; its end is how far to trust it
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
     if not found.headline.clear:
-        return "may be chance", "no gap is too large to be chance"
+        return "may be chance", "every gap is small enough for that"
     return (
         "hardly chance",
         f"chance alone makes a gap look clear in at most 1 of {round(1 / found.judged.level)} reports",
