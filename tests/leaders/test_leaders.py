@@ -59,7 +59,7 @@ class TestSentences:
     def test_nothing_shown_says_what_is_ruled_out(self):
         found = tm.leaders(run(*losses([0] * 5)))
         (one,) = found.differences
-        assert found.headline.claim.startswith("No difference in loss is clear; it is at most 0.")
+        assert found.headline.claim.startswith("The difference in loss is not clear; it is at most 0.")
         assert 0.15 < one.bound < 0.4  # two to four standard errors of 0.1
         assert tm.leaders(run(*losses([0] * 5)), "loss").phases == ()
 
@@ -72,7 +72,7 @@ class TestSentences:
 
     def test_a_lead_that_is_lost_is_told_as_such(self):
         told = tm.leaders(run(*losses([0, 1, 1, 0, 0]))).headline
-        assert told.claim.startswith("No difference in loss is clear at the end; it is at most ")
+        assert told.claim.startswith("The difference in loss is not clear at the end; it is at most ")
         assert told.before == "Group b had the lower loss up to step 3."
         assert told.leader == ""
 
@@ -87,9 +87,10 @@ class TestSentences:
         for name, share in (("a", 34), ("b", 26)):
             wrong[:, np.flatnonzero(groups == name)[:share]] = True
         told = tm.leaders(run(values, groups, wrong=wrong)).headline
-        assert told.claim.startswith("No difference in error is clear; it is at most ")
+        assert told.claim.startswith("The difference in error is not clear; it is at most ")
         assert re.fullmatch(
-            r"About [\d,]+ more held-out cases of [ab] would settle whether the measured gap of 4 points is real\.", told.settle
+            r"About [\d,]+ more held-out cases of [ab] would settle whether the measured gap of 4 points is real\.",
+            told.settle,
         )
 
 
@@ -273,7 +274,7 @@ class TestQuestion:
         found = tm.leaders(self.decided({**self.RATES, ("men", False): 0.1}))
         assert found.curve == "positive_rate"
         assert found.headline.claim == (
-            "No difference in false positive rate is clear, but men have the higher selection rate, 50 % against 30 %, "
+            "The difference in false positive rate is not clear, but men have the higher selection rate, 50 % against 30 %, "
             "throughout."
         )
 

@@ -125,7 +125,7 @@ def people(where, points=6000, seed=0):
 def test_one_attribute_that_carries_the_difference_is_said():
     headline = tm.leaders(people(lambda table: table.sex == "F")).headline
     assert "all together" in headline.claim
-    assert headline.alone.startswith("By one attribute alone, F and M are even further apart: ")
+    assert headline.alone.startswith("By sex alone, F and M are even further apart: ")
     assert headline.line.endswith(headline.alone)
 
 

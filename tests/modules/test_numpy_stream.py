@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tiltmeter.modules import put_back, streams
+from tiltmeter.modules.untouched import put_back, streams
 
 
 def _nothing() -> None:

@@ -72,7 +72,7 @@ def test_who_pays_is_said(made, plain):
     """30 more of 100 positives in a are found, and 50 of 400 negatives in b are selected: b pays 10 points of error."""
     dear = trained(made.decided([(380, 20, 30, 70), (290, 110, 30, 70)], ["a", "b"]), "dear")
     (change,) = offered(plain, (dear,))
-    assert " and for b by 10 points." in change.price
+    assert " and by 10 points for b." in change.price
 
 
 def test_a_change_that_helps_nobody_is_never_offered(made, plain):

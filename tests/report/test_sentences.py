@@ -90,7 +90,7 @@ class TestHeadline:
             assert found.judged.headline == tm.leaders(found.run, question=BENEFIT).headline
 
     def test_what_is_not_clear_is_no_headline(self, equal):
-        assert equal.judged.headline.claim.startswith("No difference in true positive rate is clear; it is at most ")
+        assert equal.judged.headline.claim.startswith("The difference in true positive rate is not clear; it is at most ")
         assert first_screen._how_much(equal)[0] == "not clear"
         assert first_screen._since(equal)[0] == "never"
         assert first_screen._how_sure(equal)[0] == "may be chance"
@@ -151,7 +151,7 @@ class TestFacts:
         assert first_screen._since(census) == ("at step 500", "clear at the end of the training only")
         assert first_screen._how_sure(census) == (
             "hardly chance",
-            "chance alone makes a gap look clear in at most 1 of 20 reports",
+            "the gap is larger than chance would make it",
         )
         assert first_screen.licence(census) == "One training; another may differ."
         assert first_screen._tried((), []) == ("no change tried", "the command “tiltmeter advise” tries changes")
@@ -253,7 +253,7 @@ class TestAnswers:
         )
 
     def test_what_is_not_known(self, census, five, many):
-        assert answers.unknown(census).startswith("What another training would give: this is one.")
+        assert answers.unknown(census).startswith("What another training would give: only one was made.")
         assert "one run" not in answers.unknown(five)
         assert answers.unknown(many).startswith("What happens to x & h: fewer than 20 positives held out in each.")
 

@@ -116,7 +116,7 @@ def _by_one_attribute(judged: Leaders, chosen: Difference) -> str:
         return ""
     names = " and ".join(map(group_name, by_level.pair))
     values = " against ".join(amounts(chosen.curve, *by_level.values))
-    return f"By one attribute alone, {names} are even further apart: {values}."
+    return f"By {by_level.attribute or 'one attribute'} alone, {names} are even further apart: {values}."
 
 
 def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> tuple[str, str]:
@@ -129,7 +129,7 @@ def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> tuple[
     if not differences or any(one.curve == curve for one in clear):
         return "", ""
     largest = max(max(abs(one.lower[-1]), abs(one.upper[-1])) for one in differences)
-    unclear = f"No difference in {term(curve)} is clear, but "
+    unclear = f"The difference in {term(curve)} is not clear, but "
     return unclear, f"The difference in {term(curve)} is at most {size_of(curve, largest)}."
 
 
@@ -326,9 +326,11 @@ def _nothing_clear(judged: Leaders, curve: str, differences: Sequence[Difference
     own = [one for one in differences if one.curve == curve]
     largest = max(max(abs(one.lower[-1]), abs(one.upper[-1])) for one in own)
     earlier = [one for one in own if one.sign.any()]
-    among = "" if len(judged.groups) == 2 else f" among {len(judged.groups)} groups"
-    end = " at the end" if earlier else ""
-    claim = f"No difference in {term(curve)}{among} is clear{end}; it is at most {size_of(curve, float(largest))}."
+    end, size = " at the end" if earlier else "", size_of(curve, float(largest))
+    claim = f"The difference in {term(curve)} is not clear{end}; it is at most {size}."
+    if len(judged.groups) > 2:
+        among = f"No difference in {term(curve)} among {len(judged.groups)} groups"
+        claim = f"{among} is clear{end}; the largest is at most {size}."
     before = ""
     if earlier:
         one = max(earlier, key=lambda difference: float(np.abs(difference.gap).max()))

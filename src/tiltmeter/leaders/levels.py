@@ -82,7 +82,7 @@ def levels(
     >>> table["score"] = np.where(rng.random(3000) < sure, table.label, 1 - table.label)
     >>> print(levels(tm.predictions.run(table, label="label", group=["sex", "race"]), "error"))
     By sex: Women have the higher error, 29 % against 10 %.
-    By race: No difference in error is clear; it is at most 4 points.
+    By race: The difference in error is not clear; it is at most 4 points.
     By sex and race: Group women & x has a higher error than group men & x: 30 % against 9 %.
     3 levels tested together, 5 % error rate.
 
@@ -119,8 +119,11 @@ def levels(
 
 @dataclass(frozen=True)
 class AttributeGap:
-    """The largest clear difference at the end between two groups of one attribute: the first minus the second."""
+    """The largest clear difference at the end between two groups of one attribute (its name, where it is known): the
+    first minus the second.
+    """
 
+    attribute: str
     pair: tuple[Hashable, Hashable]
     gap: float
     values: tuple[float, float]
@@ -137,7 +140,7 @@ def by_one_attribute(judged: Leaders, curve: str) -> AttributeGap | None:
     kept = None if trajectory is None or judged.basis == "forecast" or len(width) > 1 else kept_points(trajectory)
     if trajectory is None or kept is None or width == {1}:
         return None
-    (attributes,) = width
+    (attributes,), names = width, _columns(trajectory)
     settings = {"question": judged.question, "level": judged.level / (2**attributes - 1), "every_pair": True}
     gaps = []
     for part in range(attributes):
@@ -150,7 +153,8 @@ def by_one_attribute(judged: Leaders, curve: str) -> AttributeGap | None:
                 values = run[curve].isel(time=-1)
                 values = values.mean("seed") if "seed" in values.dims else values
                 its, other = (float(values.sel(group=group)) for group in (first, second))
-                gaps.append(AttributeGap((first, second), its - other, (its, other)))
+                name = names[part] if len(names) == attributes else ""
+                gaps.append(AttributeGap(name, (first, second), its - other, (its, other)))
     return max(gaps, key=lambda one: abs(one.gap), default=None)
 
 

@@ -257,7 +257,9 @@ def unknown(found: Findings) -> str:
         parts.append("How a real network would depart from these values.")
         return " ".join(parts)
     if found.seeds == 1:
-        parts.append(f"What another {'training would give: this is one' if found.several else 'model would give'}.")
+        parts.append(
+            f"What another {'training would give: only one was made' if found.several else 'model would give'}."
+        )
     if found.calibration is None:
         parts.append("Calibration: the run kept no probabilities.")
     if found.evaluation is None and held_out_facts(found.run):

@@ -72,11 +72,10 @@ def change_rows(found: Findings, others: tuple[Findings, ...]) -> list[Change]:
     if threshold is not None and chance is not None:
         members = found.evaluation.codes == found.groups.index(threshold.group)
         decided = np.where(members, chance > threshold.threshold, found.evaluation.decided)
-        which, how = ("higher", "only") if threshold.threshold > 0.5 else ("lower", "already")
-        name = f"a {which} threshold for {group_name(threshold.group)}"
+        name = f"a {'higher' if threshold.threshold > 0.5 else 'lower'} threshold for {group_name(threshold.group)}"
         yes = "positive" if found.question is None or not found.question.decision else found.question.decision
-        score = f"{threshold.threshold:.2f} instead of 0.50"
-        what = f"{yes} {how} above a score of {score}; chosen on these points, so slightly too good"
+        score = f"a score above {threshold.threshold:.2f}, not 0.50, counts as {yes}"
+        what = f"{score}; chosen on these points, so slightly too good"
         rows.append(Change(name, what, replace(found.evaluation, decided=decided), "at every decision"))
     level = found.judged.level / max(len(rows) - 1, 1)
     return [_judged(found, one, rows[0], level) for one in rows]
@@ -123,7 +122,7 @@ def price(base: LastEvaluation, other: LastEvaluation, level: float, limits: boo
     by_group = other.rates().error - base.rates().error
     most = int(np.nanargmax(by_group))
     more = float(by_group[most])
-    pays = f" for {group_name(base.groups[most])} by {points(more)}" if more > 0.0005 else ""
+    pays = f" by {points(more)} for {group_name(base.groups[most])}" if more > 0.0005 else ""
     size = change if change.value > 0 else change.times(-1.0)
     span = f" ({between(size if change.shown else change, 1)} points)" if limits else ""
     if not change.shown:

@@ -20,7 +20,7 @@ from tiltmeter.report.hero import hero, in_row
 from tiltmeter.report.html import escape, figure, paragraph
 from tiltmeter.report.onset import onset
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import between, capital, moment, number, points, when
+from tiltmeter.report.wording import between, capital, listed, moment, number, points, when
 from tiltmeter.shown_text import percent
 
 #: Width of a row of dots, and where its scale begins and ends.
@@ -29,9 +29,9 @@ WIDTH, LEFT, RIGHT = 230.0, 6.0, 224.0
 ENDS = (0.1, 0.2, 0.4, 0.6, 0.8, 1.0)
 #: Who must know which group a person belongs to, by where a change uses the group.
 GROUP_NEEDED = {
-    "at every decision": "Each decision needs to know the person's group.",
-    "in training": "The training needs to know the groups, decisions do not.",
-    "on held-out points": "Only the held-out cases need known groups.",
+    "at every decision": "Condition: each decision must know the person's group.",
+    "in training": "Condition: the training must know the groups; decisions need not.",
+    "on held-out points": "Condition: groups of the held-out cases are known.",
 }
 
 
@@ -58,7 +58,7 @@ def licence(found: Findings) -> str:
     notes = " ".join(
         f"{note}." for note in found.judged.notes if note.startswith(NOT_JUDGED) and note not in line.claim
     )
-    settle = "" if found.headline.clear else line.settle
+    settle = "" if found.headline.clear else line.settle.replace("held-out cases", "new cases")
     return " ".join(part for part in (_rests_on(found), settle, notes, guess) if part)
 
 
@@ -206,10 +206,10 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         licence = found.judged.headline.licence  # said above already; its end is how far to trust it
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
     if not found.headline.clear:
-        return "may be chance", "every gap is small enough for that"
+        return "may be chance", "no gap is larger than chance could make it"
     return (
         "hardly chance",
-        f"chance alone makes a gap look clear in at most 1 of {round(1 / found.judged.level)} reports",
+        "the gap is larger than chance would make it",
     )
 
 
@@ -231,8 +231,7 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     if not tried:
         return "no change tried", "the command “tiltmeter advise” tries changes"
     if not offers:
-        no_gap = "no gap gets clearly smaller"
-        return ("no change helps", no_gap) if tried > 1 else (f"{others[0].name} does not help", no_gap)
+        return "no change helps", f"tried: {listed([one.name for one in others], 2)}"
     many = f"{len(offers)} of {tried} changes"
     helps = "1 change helps" if tried == 1 else f"{many} helps" if len(offers) == 1 else f"{many} help"
     best, rest = ("it leaves", "; the others do not help") if len(offers) == 1 else ("the best leaves", "")
@@ -247,7 +246,7 @@ def reason(found: Findings) -> str:
 
 def caption(found: Findings) -> str:
     """What the lines and bands of the picture are."""
-    parts = ["Shaded: likely range."] if f"{found.headline.term.curve}_se" in found.run else []
+    parts = ["Coloured bands: likely range."] if f"{found.headline.term.curve}_se" in found.run else []
     if found.seeds > 1:
         parts.append("Thin lines: each training.")
     if found.many:
@@ -351,7 +350,10 @@ def _verdict(found: Findings, row: Row) -> str:
     others = len(row.clear) - clear
     rest = f"{'; also clear' if clear else ' here; clear'} for {others} other group{'s' if others > 1 else ''}"
     seen = max(abs(one.value) for one in known)
-    return _tag("clear" if clear else "not clear", f"{told(seen)}{rest if others else ''}")
+    which = "" if not clear or row.term.better == "neither" else " worse"
+    if which and (known[0].value > 0) == (row.term.better == "higher"):
+        which = " better"
+    return _tag("clear" if clear else "not clear", f"{told(seen)}{which}{rest if others else ''}")
 
 
 def _tag(verdict: str, words: str) -> str:
