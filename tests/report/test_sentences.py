@@ -60,7 +60,7 @@ def test_of_many_groups_bars_gap_and_headline_compare_the_same(many):
         round(100 * (together - group)) == 51
     )  # (6 * 160 + 40) / 1400 - 40 / 200: the group with 3 positives does not count
     assert first_screen._how_much(many)[0] == "51 points"
-    assert "<span>51 points</span>" in screen
+    assert "<span>51 points worse</span>" in screen
     assert first_screen._how_much(many)[1].startswith("percentage points apart;")
 
 
