@@ -3,17 +3,59 @@
 from __future__ import annotations
 
 import copy
+import ctypes
 import random
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
 from tiltmeter.modules.python_state import PythonState
+
+#: Bytes of the Mersenne twister, NumPy's default: 624 words and a position.
+SIZE = 624 * 4 + 4
+
+
+class NumpyState(NamedTuple):
+    """The state as NumPy gives it, and its bytes in memory, if these tell whether numbers were drawn since."""
+
+    whole: dict[str, Any]
+    memory: bytes | None
+
+
+_last = NumpyState({}, None)
+
+
+def numpy_state() -> NumpyState:
+    """The state of NumPy's global generator. It is read anew only if numbers were drawn since the last time."""
+    global _last
+    memory = _memory()
+    if memory is None or memory != _last.memory or not _bits_tell(_last.whole):
+        _last = NumpyState(np.random.get_state(legacy=False), memory)  # noqa: NPY002
+    return _last
+
+
+def put_numpy_back(state: NumpyState) -> None:
+    """Restore this state; nothing is written if nobody drew."""
+    if state.memory is None or not _bits_tell(state.whole) or _memory() != state.memory:
+        np.random.set_state(state.whole)  # noqa: NPY002
+
+
+def _bits_tell(whole: dict[str, Any]) -> bool:
+    """Whether equal bits mean an equal state: a normal number waiting to be given out can go without a change of
+    bits, but to make one takes bits."""
+    return whole.get("has_gauss") == 0
+
+
+def _memory() -> bytes | None:
+    generator = np.random.mtrand.get_bit_generator()
+    if type(generator) is not np.random.MT19937:
+        return None
+    return ctypes.string_at(generator.ctypes.state_address, SIZE)
 
 
 def streams() -> dict[str, Any]:
@@ -24,7 +66,7 @@ def streams() -> dict[str, Any]:
     """
     state: dict[str, Any] = {
         "python": random.getstate(),
-        "numpy": np.random.get_state(legacy=False),  # noqa: NPY002
+        "numpy": numpy_state(),
         "torch": torch.get_rng_state(),
     }
     if torch.cuda.is_initialized() and torch.cuda.is_available():  # type: ignore[no-untyped-call]
@@ -46,7 +88,7 @@ def put_back(state: dict[str, Any]) -> None:
         state: What `streams` returned.
     """
     random.setstate(state["python"])
-    np.random.set_state(state["numpy"])  # noqa: NPY002
+    put_numpy_back(state["numpy"])
     torch.set_rng_state(state["torch"])
     if "cuda" in state:
         torch.cuda.set_rng_state_all(state["cuda"])
