@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import sys
 import warnings
-from json import dumps
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from rich import box
-from rich.table import Table as Grid
 
 from tiltmeter import plot
 from tiltmeter.cli.demo_page import advice_part, forecast_part, write_demo_page
-from tiltmeter.cli.terminal import Json, print_table
+from tiltmeter.cli.terminal import Json, print_json, print_rows
 from tiltmeter.data.public.digits import digits
 from tiltmeter.data.synthetic.shortcut_digits import shortcut_digits
 from tiltmeter.interventions import JTT, Balanced, GroupDRO, VREx
@@ -175,33 +172,20 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
     written = write_demo_page(page, title, [first, cured], theory_page)
     if json:
         stories = [dict(zip(header, row, strict=True)) for row in rows]
-        print(
-            dumps(
-                {
-                    "sentences": told,
-                    "stories": stories,
-                    "page": str(written.resolve()),
-                    "theory": str(theory_page.resolve()),
-                },
-                indent=2,
-            )
-        )
+        pages = {"page": str(written.resolve()), "theory": str(theory_page.resolve())}
+        print_json({"sentences": told, "stories": stories, **pages})
         return
     for line in told:
         print(line)
-    grid = Grid(*header, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for row in rows:
-        grid.add_row(*row)
-    print_table(grid)
+    print_rows(header, rows, edge=False)
     print(f"Theory: {theory_page.resolve()}")
     print(f"Pictures: {written.resolve()}")
 
 
 def _stopping_table(advice: Stopping) -> Table:
-    rules = ("smallest gap", "best mean", "best worst group")
     rows = [
-        (word, f"{rule.time:.3g}", f"{rule.gap:.4f}", f"{rule.mean:.4f}", f"{rule.worst:.4f}")
-        for word, rule in zip(rules, advice.rules, strict=True)
+        (rule.rule, f"{rule.time:.3g}", f"{rule.gap:.4f}", f"{rule.mean:.4f}", f"{rule.worst:.4f}")
+        for rule in advice.rules
     ]
     return Table(("stop for the", "at t", "gap", "mean loss", "worst group"), rows)
 

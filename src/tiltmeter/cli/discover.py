@@ -8,7 +8,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from tiltmeter.cli.terminal import Json, print_table
+from tiltmeter.cli.terminal import Json, print_json, print_rows
 
 
 def discover(
@@ -50,14 +50,10 @@ def discover(
     run_to
         Save the points that judged, in the clear groups, as a new run directory, for `tiltmeter report` and others.
     """
-    from rich import box
-    from rich.table import Table
-
     from tiltmeter.data.any_frame import frame_from_file
     from tiltmeter.discover.discover import discover as search
     from tiltmeter.record import Trajectory, load, save
     from tiltmeter.record.directory.atomic_files import write_atomically
-    from tiltmeter.shown_text import percent
 
     if to is not None and (to.exists() or to.suffix != ".json"):
         raise ValueError(f"`--to` should be a new file that ends in .json. Found {to}.")
@@ -75,17 +71,11 @@ def discover(
     if run_to is not None:
         save(discovery.run(), run_to)
     if json:
-        print(machine.dumps(discovery.to_json(), indent=2, allow_nan=False))
+        print_json(discovery.to_json())
         return
     print(discovery)
     if discovery.groups:
-        shown = Table("group", "", "points", "share", "loss at the end", "of the others", box=box.SIMPLE)
-        for group in discovery.groups:
-            numbers = [f"{value:.3f}" if value == value else "" for value in (group.loss, group.loss_of_others)]
-            shown.add_row(
-                group.name, discovery.verdict_text(group), f"{group.points:,}", percent(group.share), *numbers
-            )
-        print_table(shown)
+        print_rows(discovery.heads, map(discovery.cells, discovery.groups))
     for word, place in {"Groups": to, "Run": run_to}.items():
         if place is not None:
             print(f"{word}: {place.resolve()}")

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 from cyclopts import Parameter
 
 from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
-from tiltmeter.cli.terminal import Json
+from tiltmeter.cli.terminal import Json, print_json
 from tiltmeter.discover.discovery import Discovery
 from tiltmeter.question import Question
 from tiltmeter.report.runs import page as write
@@ -56,7 +56,7 @@ def report(
     discovery = None if groups is None else _groups(groups)
     written, numbers = write(chosen, out, title=title, question=asked, discovery=discovery)
     if json:
-        print(machine.dumps({"page": str(written.resolve()), **numbers}, indent=2, allow_nan=False))
+        print_json({"page": str(written.resolve()), **numbers})
         return
     first = " ".join(filter(None, (numbers.get(part) for part in ("headline", "before", "alone"))))
     for words in (first, numbers.get("licence")):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from cyclopts import Parameter
 
 from tiltmeter.cli.options import Problem, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.show import Summary, draw
-from tiltmeter.cli.terminal import Curve, Json, Save, Switch
+from tiltmeter.cli.terminal import Curve, Json, Save, Switch, print_json
 from tiltmeter.leaders.agreement import Agreement, agreement
 from tiltmeter.over_seeds import over_seeds
 from tiltmeter.problem.class_mixture import ClassMixture
@@ -116,7 +115,7 @@ def simulate(
         found = summary.to_json()
         if distance is not None:
             found["agreement"] = [_finite(asdict(row)) for row in distance.rows]
-        print(json_text.dumps(found, indent=2, allow_nan=False))
+        print_json(found)
         return
     _print(runs, summary, distance)
 

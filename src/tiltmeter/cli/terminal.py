@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -158,6 +159,29 @@ def plain_console(width: int | None = None) -> Console:
 def print_table(table: Any) -> None:
     """Print a table whose cells are plain text."""
     plain_console().print(table)
+
+
+def print_rows(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[str] | None = None, edge: bool = True
+) -> None:
+    """Print a table of plain text; numbers stand to the right: all but the columns under these `words` (None: none).
+
+    Without an `edge` nothing stands around it, so that more fits in.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=edge, show_edge=edge)
+    for head in heads:
+        table.add_column(head, justify="left" if words is None or head in words else "right")
+    for row in rows:
+        table.add_row(*row)
+    print_table(table)
+
+
+def print_json(value: Any) -> None:
+    """Print a result for machines."""
+    print(json.dumps(value, indent=2, allow_nan=False))
 
 
 def _cut(text: str, code: str, kept: tuple[str, ...]) -> list[str]:

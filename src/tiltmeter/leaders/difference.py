@@ -123,11 +123,6 @@ class Difference:
         """The same with the groups exchanged: the second minus the first."""
         return replace(self, pair=self.pair[::-1], gap=-self.gap, lower=-self.upper, upper=-self.lower)
 
-    @property
-    def throughout(self) -> bool:
-        """Whether one group is shown to lead at every evaluation."""
-        return len(self.stretches) == 1 and self.stretches[0].leader != NOBODY
-
     def within(self, distance: float) -> Within | None:
         """Return the last stretch of evaluations, up to the end, where the difference is shown to be below `distance`.
 

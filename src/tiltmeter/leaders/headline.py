@@ -355,8 +355,11 @@ def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
         return f"About {more} more seeds would show a gap of {size_of(one.curve, size)}." if more else ""
     if judged.basis != "points" or judged.trajectory is None:
         return ""
-    counts = _counts(judged, one.curve)
-    if counts is None:
+    from tiltmeter.leaders.points import kept_points
+
+    kept = kept_points(judged.trajectory)
+    counts = {} if kept is None else kept.counts(one.curve)
+    if not counts:
         return ""
     fewest = min(one.pair, key=lambda group: counts.get(group, 0))
     more = int(np.ceil(counts.get(fewest, 0) * max(factor - 1.0, 0.0)))
@@ -368,18 +371,6 @@ def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
         f"About {rounded:,} more held-out cases of {group_name(fewest)} would settle whether this gap of "
         f"{size_of(one.curve, size)} is real."
     )
-
-
-def _counts(judged: Leaders, curve: str) -> dict[Hashable, int] | None:
-    """How many held-out points of each group count in a curve."""
-    from tiltmeter.leaders.points import kept_points
-
-    assert judged.trajectory is not None
-    kept = kept_points(judged.trajectory)
-    curves = () if kept is None else kept.named([curve])
-    if kept is None or not curves:
-        return None
-    return dict(zip(kept.groups, curves[0].counts(kept.codes, len(kept.groups)).tolist(), strict=True))
 
 
 def _exact(judged: Leaders, curve: str, licence: str) -> Headline:

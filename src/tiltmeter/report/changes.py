@@ -19,7 +19,7 @@ from tiltmeter.report import svg
 from tiltmeter.report.data_section import brief
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table
-from tiltmeter.report.wording import between, capital, listed, number, percents, points, when
+from tiltmeter.report.wording import between, capital, listed, percents, points, when
 
 #: Evaluations whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
@@ -306,7 +306,7 @@ def stop_sentence(found: Findings) -> str:
             f"Stopping at another {found.clock} would not help: where the model is about as good, none has half the "
             f"difference in {title}."
         )
-    told = points if found.headline.term.share else number
+    told = found.headline.term.size
     text = f"Stopping at {when(found.clock, stop.time)} leaves {told(stop.gap)} instead of {told(stop.now)} in {title}"
     if stop.errors:
         most = int(np.nanargmax(stop.errors))

@@ -13,14 +13,14 @@ from tiltmeter.leaders.judgement import NOT_JUDGED
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.answers import answers
+from tiltmeter.report.axes import BOLD, PLAIN, short
 from tiltmeter.report.changes import Change, offered
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import BOLD, PLAIN, short
 from tiltmeter.report.hero import hero, in_row
 from tiltmeter.report.html import escape, figure, paragraph
 from tiltmeter.report.onset import onset
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import between, capital, moment, number, points, when
+from tiltmeter.report.wording import capital, moment, number, points, when
 from tiltmeter.shown_text import percent
 
 #: Width of a row of dots, and where its scale begins and ends.
@@ -151,15 +151,13 @@ def _how_much(found: Findings) -> tuple[str, str]:
     row = found.headline
     if not row.clear:
         if not row.known:
-            return "not judged", reason(found)
-        size = points(row.largest) if row.term.share else number(row.largest)
-        return "not clear", f"the gap may be zero, or up to {size}"
+            return "not judged", found.not_judged
+        return "not clear", f"the gap may be zero, or up to {row.term.size(row.largest)}"
     pair, gap = row.clear[0]
-    names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
+    names = " and ".join(map(group_name, pair))
     unit = "percentage points apart" if row.term.share else "gap"
     whose = unit if found.two or _in_headline(found, pair) else f"between {names}"
-    span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
-    sure = "" if found.scope == "exact" else f"; likely {span}"
+    sure = "" if found.scope == "exact" else f"; likely {row.term.limits(gap)}"
     return _size_of(found, row, gap.value), f"{whose}{sure}"
 
 
@@ -201,7 +199,7 @@ def _how_sure(found: Findings) -> tuple[str, str]:
     if found.scope == "exact":
         return "exact", "chance has no part in these values"
     if not found.judged.differences:
-        return "not judged", reason(found)
+        return "not judged", found.not_judged
     if found.judged.basis == "forecast":
         licence = found.judged.headline.licence  # said above already; its end is how far to trust it
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
@@ -212,14 +210,10 @@ def _how_sure(found: Findings) -> tuple[str, str]:
 
 def _same_sign(found: Findings) -> str:
     """In how many seeds the headline's difference has the same sign, as the end of a sentence."""
-    curve = found.run[found.headline.term.curve]
-    first, second = found.pair
-    if "seed" not in curve.dims:
+    gaps = found.seed_gaps
+    if gaps is None:
         return ""
-    last = curve.isel(time=-1).transpose("group", "seed").values.astype(float)
-    gaps = last[first] - last[second]
-    gaps = gaps[np.isfinite(gaps)]
-    same = int((np.sign(gaps) == np.sign(gaps.mean())).sum())
+    same = int((gaps > 0).sum())
     return f"; the gap has the same direction in {'all' if same == len(gaps) else f'{same}'}"
 
 
@@ -233,12 +227,6 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     helps = "1 change helps" if tried == 1 else f"{many} helps" if len(offers) == 1 else f"{many} help"
     best = "leaves" if len(offers) == 1 else "the best leaves"
     return helps, f"{best} a gap of about {points(abs(offers[0].left.value))}"
-
-
-def reason(found: Findings) -> str:
-    """Why nothing was judged."""
-    why = [*found.judged.reasons.values(), *found.judged.notes]
-    return why[0] if why else "no errors are known"
 
 
 def caption(found: Findings) -> str:
@@ -335,7 +323,7 @@ def _against_all(found: Findings, row: Row) -> Estimate:
 def _verdict(found: Findings, row: Row) -> str:
     """Clear, with the largest difference; or not clear, and how large it may be. Of many groups, the headline's."""
     shown = row.differences if found.focus is None else (_against_all(found, row),)
-    known, told = [one for one in shown if one.known], points if row.term.share else number
+    known = [one for one in shown if one.known]
     if not known:
         return '<b class="tag none">not judged</b>'
     if found.focus is None and row.clear:
@@ -348,9 +336,7 @@ def _verdict(found: Findings, row: Row) -> str:
     others = len(row.clear) - clear
     rest = f"; {others} other group{'s' if others > 1 else ''} clear" if others else ""
     seen = max(abs(one.value) for one in known)
-    if clear:
-        return _tag("clear", f"{told(seen)}{rest}")
-    return _tag("not clear", f"{told(seen)}{rest}")
+    return _tag("clear" if clear else "not clear", f"{row.term.size(seen)}{rest}")
 
 
 def _tag(verdict: str, words: str) -> str:

@@ -35,7 +35,7 @@ def onset(one: Difference) -> float | None:
 
 def pair_name(one: Difference) -> str:
     """Two groups in a sentence."""
-    return " and ".join(group_name(group) if group != ALL else ALL for group in one.pair)
+    return " and ".join(map(group_name, one.pair))
 
 
 def when_did_it_arise(found: Findings) -> str:
@@ -177,8 +177,8 @@ def _first_shares(found: Findings, values: np.ndarray) -> str:
 def _end(found: Findings) -> Event:
     row = found.headline
     if row.clear:
-        (first, second), gap = row.clear[0]
-        names = " and ".join(group_name(one) if one != ALL else ALL for one in (first, second))
+        pair, gap = row.clear[0]
+        names = " and ".join(map(group_name, pair))
         size = points(gap.value) if row.term.share else f"{gap.value:.3g}"
         text = f"At the end the difference in {row.term.name} between {names} is {size} and clear."
         return Event(found.last, found.last, text)

@@ -7,9 +7,9 @@ import numpy as np
 from tiltmeter.fairness.thresholds import OwnThreshold
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
+from tiltmeter.report.axes import short
 from tiltmeter.report.changes import threshold_sentence
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.frame import short
 from tiltmeter.report.html import figure
 from tiltmeter.report.wording import listed, number
 from tiltmeter.shown_text import percent
