@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tiltmeter.advice.advice import PLAIN, Advice
+from tiltmeter.leaders.headline import capital
 from tiltmeter.leaders.leaders import Leaders
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.offline_page import page_html
@@ -18,7 +19,7 @@ from tiltmeter.report import svg
 from tiltmeter.report.axes import Axes, Frame, stretched_axis
 from tiltmeter.report.html import escape, figure, paragraph, section
 from tiltmeter.report.page import house_style
-from tiltmeter.report.wording import capital, number
+from tiltmeter.report.wording import number
 from tiltmeter.version import __version__
 
 WIDE = Frame(900.0, 76.0, 132.0, height=300.0)

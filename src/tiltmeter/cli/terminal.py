@@ -123,11 +123,10 @@ class VisibleStream:
 
     def __init__(self, stream: Any, kept: tuple[str, ...]) -> None:
         self._stream, self._kept = stream, kept
+        self._codes = re.compile(f"({'|'.join(map(re.escape, kept))})")
 
     def write(self, text: str) -> int:
-        parts = [text]
-        for code in self._kept:
-            parts = [piece for part in parts for piece in _cut(part, code, self._kept)]
+        parts = self._codes.split(text)
         self._stream.write("".join(part if part in self._kept else visible(part) for part in parts))
         return len(text)
 
@@ -182,13 +181,3 @@ def print_rows(
 def print_json(value: Any) -> None:
     """Print a result for machines."""
     print(json.dumps(value, indent=2, allow_nan=False))
-
-
-def _cut(text: str, code: str, kept: tuple[str, ...]) -> list[str]:
-    """The text cut around every occurrence of the code."""
-    if text in kept:
-        return [text]
-    pieces: list[str] = []
-    for place, piece in enumerate(text.split(code)):
-        pieces += [code, piece] if place else [piece]
-    return [piece for piece in pieces if piece]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, percent, shortened, visible
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Columns that are named in a sentence.
 NAMED = 3
@@ -194,15 +191,6 @@ class Discovery(NotebookText):
                 file.write_text(text, encoding="utf-8")
             written.append(file)
         return tuple(written)
-
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each group that was tried."""
-        import pandas as pd
-
-        names = ("name", "verdict", "points", "share", "loss", "loss_of_others", "first", "last", "score", "target")
-        return pd.DataFrame(
-            [{name: getattr(group, name) for name in names} for group in self.groups], columns=list(names)
-        )
 
     def to_json(self) -> dict[str, JSON]:
         names = ("level", "searched", "judged", "evaluations", "seeds", "clock", "source", "promise")

@@ -138,6 +138,16 @@ class Difference:
         return Within(float(self.times[first]), float(self.times[-1]))
 
     @property
+    def worse(self) -> Better:
+        """Which values of the curve are worse."""
+        return "higher" if self.better == "lower" else "lower"
+
+    @property
+    def behind(self) -> Hashable:
+        """The other of the two groups at the last evaluation, where a leader is clear."""
+        return self.pair[1] if self.leader[-1] == self.pair[0] else self.pair[0]
+
+    @property
     def since(self) -> float:
         """From when on the leader of the last evaluation is clear without a break; NaN if none is clear there."""
         last = self.stretches[-1] if self.stretches else None

@@ -13,13 +13,14 @@ from tiltmeter.fairness.impact_ratio import impact_ratio
 from tiltmeter.fairness.last_evaluation import LastEvaluation, last_probabilities, paired_change, same_points
 from tiltmeter.fairness.thresholds import OwnThreshold, own_threshold
 from tiltmeter.interventions.stored import intervention_from_json
+from tiltmeter.leaders.headline import capital
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.report import svg
 from tiltmeter.report.data_section import brief
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table
-from tiltmeter.report.wording import between, capital, listed, percents, points, when
+from tiltmeter.report.wording import between, listed, percents, points, when
 
 #: Evaluations whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
@@ -225,7 +226,7 @@ def what_would_change(found: Findings, others: tuple[Findings, ...] = ()) -> str
 
 
 def _sentence(found: Findings, one: Change) -> str:
-    before = points(abs(found.headline.values[found.pair[0]].value - found.headline.values[found.pair[1]].value))
+    before = points(abs(found.gap))
     uses = "" if one.uses_group in ("no", "not known") else f" It uses the group {one.uses_group}."
     if one.helps_nobody:
         left = points(abs(one.left.value))

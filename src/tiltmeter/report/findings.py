@@ -150,6 +150,18 @@ class Findings:
         return self.judged.scope
 
     @property
+    def clear_from(self) -> float:
+        """From when on the headline's difference stays clear; NaN if it is not clear at the end."""
+        pair = set(self.headline.clear[0][0]) if self.headline.clear else set()
+        return next((one.since for one in self.headline.judged if set(one.pair) == pair), float("nan"))
+
+    @property
+    def gap(self) -> float:
+        """The headline's value of the first of the two groups that the page compares, minus that of the second."""
+        first, second = self.pair
+        return float(self.headline.values[first].value - self.headline.values[second].value)
+
+    @property
     def not_judged(self) -> str:
         """Why nothing was judged."""
         return next(iter((*self.judged.reasons.values(), *self.judged.notes)), "no errors are known")

@@ -8,7 +8,7 @@ import numpy as np
 
 from tiltmeter.fairness.estimate import UNKNOWN, Estimate
 from tiltmeter.leaders.difference import ALL
-from tiltmeter.leaders.headline import amounts
+from tiltmeter.leaders.headline import amounts, capital
 from tiltmeter.leaders.judgement import NOT_JUDGED
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
@@ -18,9 +18,8 @@ from tiltmeter.report.changes import Change, offered
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.hero import hero, in_row
 from tiltmeter.report.html import escape, figure, paragraph
-from tiltmeter.report.onset import onset
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import capital, moment, number, points, when
+from tiltmeter.report.wording import moment, number, points, when
 from tiltmeter.shown_text import percent
 
 #: Width of a row of dots, and where its scale begins and ends.
@@ -184,8 +183,8 @@ def _since(found: Findings) -> tuple[str, str]:
             return "only earlier", "a gap was clear during training, and is not at the end"
         return "never", "no gap is clear at any time of the training"
     chosen = next(one for one in row.judged if set(one.pair) == set(row.clear[0][0]))
-    start = onset(chosen)
-    if start is None:  # exact values that are equal at the end
+    start = chosen.since
+    if np.isnan(start):  # exact values that are equal at the end
         return "at the end", f"of {when(found.clock, found.last)}"
     if start == chosen.times[0]:
         return "from the start", "to the end of the training"
@@ -347,7 +346,7 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
     """At most three changes: what each does to the difference, its price, who pays, and where it uses the group."""
     if not offers:
         return ""
-    now = abs(_gap_now(found))
+    now = abs(found.gap)
     inside = []
     for one in offers[:3]:
         left = abs(one.left.value)
@@ -361,11 +360,6 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
         )
     listing = "".join(inside)
     return f'<section aria-label="Changes"><h2>What would change it</h2><div class="cards">{listing}</div></section>'
-
-
-def _gap_now(found: Findings) -> float:
-    first, second = found.pair
-    return float(found.headline.values[first].value - found.headline.values[second].value)
 
 
 def questions(found: Findings, others: tuple[Findings, ...]) -> str:

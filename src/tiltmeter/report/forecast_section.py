@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.forecast.bands import nowcast_step, promise_sentence
+from tiltmeter.leaders.headline import capital
 from tiltmeter.plot.promise_rule import promised_since
 from tiltmeter.report import svg
 from tiltmeter.report.axes import Axes, Frame, stretched_axis
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.html import figure, paragraph, section
-from tiltmeter.report.wording import capital, moment
+from tiltmeter.report.wording import moment
 
 FRAME = Frame(600.0, 60.0, 60.0, 14.0, 200.0)
 

@@ -10,7 +10,6 @@ import xarray as xr
 from tiltmeter.report import svg
 from tiltmeter.report.axes import BOLD, Axes, Frame, short, stretched_axis
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.onset import onset
 from tiltmeter.report.wording import number, when
 from tiltmeter.shown_text import percent
 
@@ -28,8 +27,8 @@ def _draw(found: Findings, frame: Frame, kind: str) -> str:
     times = row.course.coords["time"].values.astype(float)
     axes = _axes(found, frame)
     parts = [*_grid(found, axes), *_lines(found, axes)]
-    start = _clear_from(found)
-    if start is not None and start > times[0]:
+    start = found.clear_from
+    if start > times[0]:
         x = float(axes.x(start))
         parts.insert(0, svg.box(x, frame.top, frame.left + frame.room - x, frame.height, "zone"))
         anchor, shift = ("end", -4) if x > frame.left + frame.room / 2 else ("start", 4)
@@ -39,14 +38,6 @@ def _draw(found: Findings, frame: Frame, kind: str) -> str:
     )
     title = f"{row.term.title} of every group by {found.clock}"
     return svg.picture(frame.width, frame.bottom + 44, parts, title, finding, kind)
-
-
-def _clear_from(found: Findings) -> float | None:
-    """From when on the headline's difference stays clear."""
-    if not found.headline.clear:
-        return None
-    pair = set(found.headline.clear[0][0])
-    return next((onset(one) for one in found.headline.judged if set(one.pair) == pair), None)
 
 
 def _axes(found: Findings, frame: Frame) -> Axes:

@@ -6,13 +6,14 @@ from typing import TYPE_CHECKING
 
 from tiltmeter.fairness.calibration import Calibration
 from tiltmeter.fairness.why import UNKNOWN, BaseRateSplit, split_sentence, trained_shares
+from tiltmeter.leaders.headline import capital
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.changes import threshold_of, threshold_sentence
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import figure, paragraph, section
 from tiltmeter.report.roc_figure import roc_figure
-from tiltmeter.report.wording import capital, listed, number, points
+from tiltmeter.report.wording import listed, number, points
 from tiltmeter.shown_text import minus, percent
 
 if TYPE_CHECKING:
