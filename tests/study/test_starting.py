@@ -11,7 +11,7 @@ import pytest
 
 from tiltmeter.child_process import module_command, module_environment
 from tiltmeter.study import Study, slot
-from tiltmeter.study.slot import Slot
+from tiltmeter.study.engine import Slot
 
 #: Modules that are part of the interpreter itself cannot be replaced by a file.
 STANDARD = sorted(set(sys.stdlib_module_names) - set(sys.builtin_module_names) - {"__future__", "this", "antigravity"})

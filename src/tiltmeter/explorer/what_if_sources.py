@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.explorer.experiment import Experiment
+from tiltmeter.explorer.experiment import Experiment, TangentExperiment, tangent_experiment
 from tiltmeter.explorer.run_rows import (
     Remembered,
     addressed,
@@ -19,7 +19,6 @@ from tiltmeter.explorer.run_rows import (
     name_below,
     run_folder,
 )
-from tiltmeter.explorer.tangent_experiment import TangentExperiment, tangent_experiment
 from tiltmeter.forecast.kernel.saved_tangent import ARRAYS
 from tiltmeter.forecast.kernel.saved_tangent import TANGENT as TANGENT_FILE
 from tiltmeter.record.directory.journal import CURVES

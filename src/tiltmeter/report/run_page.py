@@ -8,6 +8,7 @@ from tiltmeter.leaders.levels import Levels
 from tiltmeter.leaders.stopping import Stopping, stopping
 from tiltmeter.report.answers import Answer, answers
 from tiltmeter.report.changes import TO_TRY, change_rows, change_table, comparable, stop_sentence, what_would_change
+from tiltmeter.report.comparison_section import score_of
 from tiltmeter.report.data_section import data_section, pairs_table, setting_rows, trained_rows
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, block, bullets, card_table, escape, figure, fold, paragraph, section
@@ -15,7 +16,6 @@ from tiltmeter.report.model_card import model_card
 from tiltmeter.report.onset import events
 from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.reasons import why_section
-from tiltmeter.report.score_table import score_of
 from tiltmeter.report.small_multiples import small_multiples
 from tiltmeter.report.strips import strips_figure
 from tiltmeter.report.tables import curve_table, measure_table

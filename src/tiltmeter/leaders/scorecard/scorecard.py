@@ -14,14 +14,18 @@ from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.points import held_out_facts
 from tiltmeter.leaders.scorecard.group_values import (
     GroupValues,
+    PerSeed,
+    area_weights,
     at_evaluations,
     clock_levels,
     common_evaluations,
     gradient_evaluations,
+    point_error,
+    point_values,
     restricted,
+    selected_weights,
     training_shares,
 )
-from tiltmeter.leaders.scorecard.per_seed import PerSeed, area_weights, point_error, point_values, selected_weights
 from tiltmeter.leaders.scorecard.score import Paid, Peak, Score, SeedMean
 from tiltmeter.leaders.scorecard.selections import Last, Selection
 from tiltmeter.names import NOBODY
