@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tiltmeter.cli.show import Summary, save_pictures
-from tiltmeter.cli.terminal import AskedCurve, Json, Save, To, print_json
+from tiltmeter.cli.terminal import AskedCurve, Output, print_json
 from tiltmeter.cli.train_config import TrainingFile, build_model, read_config
 from tiltmeter.forecast.methods import Kernel, Linear, Rehearsal, Twin
 from tiltmeter.recipe.recipe import Recipe
@@ -54,12 +54,10 @@ def forecast(
     *,
     budget: float | None = None,
     method: str | None = None,
-    to: To = None,
     seeds: int | None = None,
     best_weights: str | None = None,
     curve: AskedCurve = None,
-    save: Save = (),
-    json: Json = False,
+    output: Output = Output(),
 ) -> None:
     """Forecast who will lead, and when that will change, before training: same file and same network as `train`.
 
@@ -82,7 +80,7 @@ def forecast(
         raise KeyError(f"--best-weights: no {best_weights!r}. There are: {', '.join(CRITERIA)}.")
     if best_weights is not None and seeds is not None:
         raise ValueError("--best-weights finds weights for one network: leave out --seeds.")
-    taken = method_of(method, tables["forecast"])
+    taken, to = method_of(method, tables["forecast"]), output.to
     import torch  # noqa: F401  # said now rather than after the data are read
 
     if to is not None:
@@ -113,12 +111,11 @@ def forecast(
                 lines.append(str(advice))
     for message in dict.fromkeys(str(one.message) for one in raised if one.category is UserWarning):
         print(message, file=sys.stderr)
-    if to is not None:
-        print(f"Saved to {to}", file=sys.stderr)
+    output.say_saved()
     summary = Summary(trajectory, curve)
-    save_pictures(summary, save)
-    _tell(summary, [promise_line(trajectory), *lines], trajectory, advice, json)
-    if not json:
+    save_pictures(summary, output.save)
+    _tell(summary, [promise_line(trajectory), *lines], trajectory, advice, output.json)
+    if not output.json:
         print(f"Next: tiltmeter train {config} --to runs/first")
 
 

@@ -10,6 +10,7 @@ import sys
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,6 +104,21 @@ Save = Annotated[
         help="Draw a picture to this file (png, svg, pdf or html); may be repeated.",
     ),
 ]
+
+
+@Parameter(name="*", negative_iterable=())
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where a result goes."""
+
+    to: To = None
+    save: Save = ()
+    json: Json = False
+
+    def say_saved(self) -> None:
+        """Say where the run was saved, if it was."""
+        if self.to is not None:
+            print(f"Saved to {self.to}", file=sys.stderr)
 
 
 #: The only codes that reach a terminal: the bold headers of our own tables, dim second lines and, on stderr, the start

@@ -69,7 +69,6 @@ class Levels(NotebookText):
 def levels(
     trajectory: Trajectory,
     *curves: str,
-    attributes: Sequence[str] = (),
     question: Question | None = None,
     level: float = 0.05,
 ) -> Levels:
@@ -93,7 +92,6 @@ def levels(
     Args:
         trajectory: Run to look at: theory, simulation, forecast or training.
         *curves: Curves to judge; none: those of `leaders`.
-        attributes: Names of the parts of the groups; empty: the columns of the table of predictions.
         question: What a positive decision means to a person; None: the question that the data carry.
         level: Error rate, shared by the levels.
     """
@@ -105,11 +103,9 @@ def levels(
     width = {len(group) if isinstance(group, tuple) else 1 for group in kept.groups}
     if width == {1} or len(width) > 1:
         raise ValueError("Levels need groups of several attributes, as group=['sex', 'race']. Found one.")
-    names = (
-        tuple(attributes) or _columns(trajectory) or tuple(f"attribute {number + 1}" for number in range(max(width)))
-    )
-    if len(names) != max(width):
-        raise ValueError(f"`attributes` should name the {max(width)} parts of the groups. Found {len(names)}.")
+    columns = _columns(trajectory)
+    plain = tuple(f"attribute {number + 1}" for number in range(max(width)))
+    names = columns if len(columns) == len(plain) else plain
     chosen = [parts for size in range(1, len(names) + 1) for parts in combinations(range(len(names)), size)]
     runs = {" and ".join(names[part] for part in parts): _at_level(trajectory, kept, parts) for parts in chosen}
     runs = {name: run for name, run in runs.items() if next(iter(run.values())).sizes["group"] > 1}

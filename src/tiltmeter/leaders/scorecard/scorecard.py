@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -32,6 +32,9 @@ from tiltmeter.names import NOBODY
 from tiltmeter.pairs import SURE
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText
+
+#: Parts of the baseline's fall, in the mean loss, at which the loss clock is read.
+LEVELS = (0.5, 0.9)
 
 
 def _shared(run: GroupValues, baseline: GroupValues) -> tuple[list[int], list[int]]:
@@ -186,7 +189,6 @@ class Scorecard(NotebookText):
         end: Time up to which all runs are compared.
         selection: How the evaluation that judges was chosen, in words.
         optimistic: Whether it was chosen on the points that judge.
-        levels: Parts of the baseline's fall at which the loss clock is read.
         seeds: Seeds of each run.
         exact: Whether all runs are exact theory.
         shares: Share of each group, by which means are weighted.
@@ -203,7 +205,6 @@ class Scorecard(NotebookText):
     end: float
     selection: str
     optimistic: bool
-    levels: tuple[float, ...]
     seeds: int
     exact: bool
     shares: tuple[float, ...]
@@ -252,7 +253,7 @@ class Scorecard(NotebookText):
             "end": self.end,
             "selection": self.selection,
             "optimistic": self.optimistic,
-            "levels": list(self.levels),
+            "levels": list(LEVELS),
             "seeds": self.seeds,
             "runs": [row.to_json() for row in self.rows],
         }
@@ -263,7 +264,6 @@ def scorecard(
     curve: str = "loss",
     shares: Mapping[Any, float] | None = None,
     select: Selection | None = None,
-    levels: Sequence[float] = (0.5, 0.9),
     level: float = 0.05,
 ) -> Scorecard:
     """Runs with interventions against the first run, the baseline: what changed over training, and who paid.
@@ -288,7 +288,6 @@ def scorecard(
         curve: Curve in which runs are compared.
         shares: Share of each group, by which means are weighted; None: those the baseline recorded.
         select: At which evaluation each run is judged; None: `tm.fairness.selections.Last()`.
-        levels: Parts of the baseline's fall at which the loss clock is read.
         level: Error rate of the changes of leader in each run.
     """
     if not isinstance(runs, Mapping):
@@ -300,15 +299,12 @@ def scorecard(
         checked_kind("runs", run, Trajectory, f"{A_RUN}, by name")
     if not runs:
         raise ValueError("A scorecard needs at least one run, the baseline first. Found none.")
-    for part in levels:
-        if not 0.0 < part <= 1.0:
-            raise ValueError(f"`levels` should be parts of the baseline's fall, above 0 and at most 1. Found {part}.")
     rule = Last() if select is None else select
     found = common_evaluations(runs, curve)
     baseline_name, baseline = next(iter(found.items()))
     weights, known = training_shares(runs[baseline_name], baseline.groups, shares)
     end = float(baseline.times[-1])
-    marks = clock_levels(baseline, weights, levels)
+    marks = clock_levels(baseline, weights, LEVELS)
     evaluated = {name: restricted(run, curve, baseline.times) for name, run in runs.items()}
     led = {name: leaders(run, curve, level=level) for name, run in evaluated.items()}
     costs = {name: gradient_evaluations(run, end, len(baseline.groups)) for name, run in runs.items()}
@@ -332,7 +328,6 @@ def scorecard(
         end=end,
         selection=rule.name,
         optimistic=rule.optimistic and not exact,
-        levels=tuple(levels),
         seeds=min(len(one.seeds) for one in found.values()),
         exact=exact,
         shares=tuple(weights.tolist()),
