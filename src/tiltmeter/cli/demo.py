@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +51,19 @@ INTRODUCTION = (
 WITHOUT_TORCH = "Cures of a network need PyTorch: pip install 'tiltmeter[torch]'."
 
 
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Small matrices are slower on several threads, and sums would depend on their number."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def cure_section() -> tuple[str, list[str]]:
     """The section of the page, and a summary in one line."""
     try:
@@ -67,12 +82,8 @@ def cure_section() -> tuple[str, list[str]]:
         torch.manual_seed(0)
         return mlp(data.x.shape[1], (WIDTH,))
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small matrices are slower on several threads, and sums would depend on their number
-    try:
+    with one_torch_thread():
         advice = advise(network(), data, held_out, recipe, LAWS, watch=watch, method=Rehearsal(), progress=False)
-    finally:
-        torch.set_num_threads(threads)
     return advice_part(HEADING, INTRODUCTION, advice), [f"advice:   {advice.headline}"]
 
 
@@ -102,17 +113,12 @@ def digits_section() -> tuple[str, list[str], str]:
 
     data, held_out = digits(share=SHARE, contrast=CONTRAST, labels="large")
     recipe = Recipe(lr=LR, steps=DIGITS_STEPS, batch=BATCH, sampling=Draws(), loss=Square())
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small matrices are slower on several threads, and sums would depend on their number
-    try:
+    with one_torch_thread(), warnings.catch_warnings():
         torch.manual_seed(0)
         model = mlp(64, (DIGITS_WIDTH,), 1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the text below says how far to trust it
-            ahead = forecast(model, data, held_out, recipe, method=Rehearsal(3), progress=False)
+        warnings.simplefilter("ignore", UserWarning)  # the text below says how far to trust it
+        ahead = forecast(model, data, held_out, recipe, method=Rehearsal(3), progress=False)
         run = train(model, data, held_out, recipe)
-    finally:
-        torch.set_num_threads(threads)
     promise: Any = ahead.origin.settings["promise"]
     led, foretold = leaders(run, "loss"), leaders(ahead, "loss")
     lines = [f"forecast: {foretold.headline.line}", f"trained:  {led.headline.line}", f"{promise['sentence']}."]

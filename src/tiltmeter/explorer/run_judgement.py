@@ -139,7 +139,7 @@ def _summary(root: Path, path: Path, curve: str) -> dict[str, Any]:
 
 def _told(run: Trajectory, curve: str, running: bool) -> dict[str, Any]:
     if running:
-        run, curve = _with_groups(run, curve)
+        curve = _with_groups(run, curve)
         differences, planned = live_differences([run], curve)
         ahead = {one.leader[-1] for one in differences if len(one.times)} if len(differences) == 1 else set()
         leader = next(iter(ahead), NOBODY)
@@ -188,7 +188,7 @@ def answer_first(trajectory: Trajectory, judged: Leaders) -> str:
 
 def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:
     """Limits that hold for all planned evaluations, and no advice when to stop, which needs the whole run."""
-    curve = _with_groups(several[0], curve)[1]
+    curve = _with_groups(several[0], curve)
     differences, planned = live_differences(several, curve)
     told = live_told(differences, several[0], planned)
     changes = [{**one, "after": group_name(one["after"])} for one in told["crossings"]]
@@ -197,7 +197,6 @@ def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:
         "curve": visible(curve),
         "better": better_of(curve, several[0][curve]),
         "evaluations": len(differences[0].times),
-        "planned": planned,
         "crossings": changes,
         "bands": [_band(one) for one in differences if one.judged],
         "stopping": [],
@@ -225,17 +224,17 @@ def loaded(root: Path, path: Path) -> Trajectory:
     return run
 
 
-def _with_groups(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
+def _with_groups(trajectory: Trajectory, curve: str) -> str:
     """The curve to judge: the one asked for, or the first that has groups."""
     names = [name for name in (curve, *JUDGED) if name in trajectory and "group" in trajectory[name].dims]
     if not names:
         raise ValueError("There is no curve of groups in which one could lead.")
-    return trajectory, first_curve(trajectory, curve, names)
+    return first_curve(trajectory, curve, names)
 
 
 def _followed(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
     """The run at no more evaluations than can be judged at once, and the curve to judge."""
-    found = _with_groups(trajectory, curve)[1]
+    found = _with_groups(trajectory, curve)
     evaluations = trajectory[found].sizes["time"]
     if evaluations <= MOST_LOOKS or trajectory.evaluate is not None:
         return trajectory, found

@@ -71,16 +71,10 @@ class Headline(NotebookText):
         return f"{self.line}\n{rest}" if rest else self.line
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "claim": self.claim,
-            "before": self.before,
-            "alone": self.alone,
-            "licence": self.licence,
-            "curve": self.curve,
-            "pair": None if self.pair is None else [label_to_json(group) for group in self.pair],
-            "leader": label_to_json(self.leader),
-            "settle": self.settle,
-        }
+        """All but `brief`."""
+        plain = {name: value for name, value in vars(self).items() if name != "brief"}
+        pair = None if self.pair is None else [label_to_json(group) for group in self.pair]
+        return {**plain, "pair": pair, "leader": label_to_json(self.leader)}
 
 
 def headline(judged: Leaders) -> Headline:

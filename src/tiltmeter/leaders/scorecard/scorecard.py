@@ -192,10 +192,7 @@ class Scorecard(NotebookText):
         seeds: Seeds of each run.
         exact: Whether all runs are exact theory.
         shares: Share of each group, by which means are weighted.
-        shares_known: Whether these are shares of the training data; otherwise groups weigh alike.
-        points_known: Whether runs kept their held-out points; None: they need none.
-        evaluations: Evaluations that all runs have.
-        shared_evaluations: Whether all runs were evaluated at the same times.
+        basis: Which evaluation, which seeds and which shares the numbers rest on, in words.
     """
 
     rows: tuple[Score, ...]
@@ -208,10 +205,7 @@ class Scorecard(NotebookText):
     seeds: int
     exact: bool
     shares: tuple[float, ...]
-    shares_known: bool
-    points_known: bool | None = None
-    evaluations: int = 0
-    shared_evaluations: bool = True
+    basis: str
 
     @property
     def baseline(self) -> Score:
@@ -226,24 +220,6 @@ class Scorecard(NotebookText):
     def __str__(self) -> str:
         lines = [row.sentence(self.baseline.name, self.curve) for row in self.rows]
         return "\n".join([*lines, self.basis])
-
-    @property
-    def basis(self) -> str:
-        """Which evaluation, which seeds, which shares."""
-        parts = [f"Judged at {self.selection}, up to {self.clock} = {self.end:.6g}"]
-        if not self.shared_evaluations:
-            some = "the same times" if self.exact else f"the {self.evaluations} evaluations that all runs have"
-            parts.append(f"runs have different evaluations and are compared at {some}")
-        if self.optimistic:
-            parts.append("chosen on the points that judge it, so too good (optimistic)")
-        if not self.exact:
-            several = f"{self.seeds} seeds; who pays is shown at {SURE:g} standard errors paired by seed"
-            parts.append(several if self.seeds > 1 else "one seed: what is said holds for these runs only")
-        if self.points_known is not None:
-            included = "errors include those of the points looked at, paired"
-            parts.append(included if self.points_known else "errors of the points looked at are not known")
-        known = "" if self.shares_known else " (equal shares: the runs do not tell those of training)"
-        return "; ".join(parts) + f"; means weigh groups as in training{known}."
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -319,26 +295,25 @@ def scorecard(
         score(name, one, reference, led[name], led[baseline_name], costs[name] / costs[baseline_name])
         for name, one in measured.items()
     )
-    exact = all(one.exact for one in found.values())
+    exact, seeds = all(one.exact for one in found.values()), min(len(one.seeds) for one in found.values())
+    optimistic, clock = rule.optimistic and not exact, runs[baseline_name].clock
+    parts = [f"Judged at {rule.name}, up to {clock} = {end:.6g}"]
+    if not all(np.array_equal(run[curve].coords["time"].values, baseline.times) for run in runs.values()):
+        some = "the same times" if exact else f"the {len(baseline.times)} evaluations that all runs have"
+        parts.append(f"runs have different evaluations and are compared at {some}")
+    if optimistic:
+        parts.append("chosen on the points that judge it, so too good (optimistic)")
+    if not exact:
+        several = f"{seeds} seeds; who pays is shown at {SURE:g} standard errors paired by seed"
+        parts.append(several if seeds > 1 else "one seed: what is said holds for these runs only")
+    if any(held_out_facts(run) for run in runs.values()):
+        points_known = all(one.points is not None for one in measured.values())
+        included = "errors include those of the points looked at, paired"
+        parts.append(included if points_known else "errors of the points looked at are not known")
+    equal = "" if known else " (equal shares: the runs do not tell those of training)"
+    basis = "; ".join(parts) + f"; means weigh groups as in training{equal}."
     return Scorecard(
-        rows=rows,
-        groups=baseline.groups,
-        curve=curve,
-        clock=runs[baseline_name].clock,
-        end=end,
-        selection=rule.name,
-        optimistic=rule.optimistic and not exact,
-        seeds=min(len(one.seeds) for one in found.values()),
-        exact=exact,
-        shares=tuple(weights.tolist()),
-        shares_known=known,
-        points_known=all(one.points is not None for one in measured.values())
-        if any(held_out_facts(run) for run in runs.values())
-        else None,
-        evaluations=len(baseline.times),
-        shared_evaluations=all(
-            np.array_equal(run[curve].coords["time"].values, baseline.times) for run in runs.values()
-        ),
+        rows, baseline.groups, curve, clock, end, rule.name, optimistic, seeds, exact, tuple(weights.tolist()), basis
     )
 
 
