@@ -218,7 +218,6 @@ def test_one_seed_speaks_of_these_runs_only():
         ({}, {}, "at least one run"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0], groups=("a", "c"))}, {}, "same groups"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0], times=(30, 40, 50))}, {}, "overlap in time"),
-        ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"levels": (1.5,)}, "parts of the baseline's fall"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"shares": {"a": 1.0}}, "name every group"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"shares": {"a": -1.0, "b": 2.0}}, "non-negative"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"select": tm.fairness.selections.BestMean(on={})}, "every run"),
