@@ -8,7 +8,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.explorer import what_if_sources as tangent_folders
-from tiltmeter.explorer.tangent_experiment import NO_TRAINING
+from tiltmeter.explorer.experiment import NO_TRAINING
 from tiltmeter.explorer.what_if import (
     best_weights_found,
     interventions_compared,

@@ -13,7 +13,7 @@ import pytest
 
 import discovered_runs
 import tiltmeter as tm
-from tiltmeter.explorer import table_routes
+from tiltmeter.explorer import routes
 from tiltmeter.explorer.settings import LARGEST_TABLE, PLACE
 from tiltmeter.explorer.single_file import page_files
 from tiltmeter.explorer.tables import free_name, table_columns, table_rows, table_written
@@ -119,11 +119,11 @@ def test_a_table_that_takes_too_long_is_given_up(monkeypatch):
     async def never(*_, **__):
         await asyncio.sleep(60)
 
-    monkeypatch.setattr(table_routes, "PATIENCE", 0.05)
+    monkeypatch.setattr(routes, "PATIENCE", 0.05)
     state = SimpleNamespace(table_reader=SimpleNamespace(ask=never), settings=SimpleNamespace(folder="."))
     # In a thread of its own: a browser that was opened before keeps a loop running in this one.
     with ThreadPoolExecutor() as pool, pytest.raises(ValueError, match="was not read within"):
-        pool.submit(asyncio.run, table_routes._read(state, "columns", {})).result()
+        pool.submit(asyncio.run, routes._of_table(state, "columns", {})).result()
 
 
 def test_names_of_the_library_in_the_pages_exist():

@@ -7,7 +7,7 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.explorer import study_answers as numbers
-from tiltmeter.explorer.study_answers import StoredStudy, study_answers, study_folder, study_rows, study_shares
+from tiltmeter.explorer.study_answers import study_answers, study_folder, study_rows, study_shares
 from tiltmeter.study.example_cell import final_gap
 
 
@@ -107,8 +107,3 @@ def test_links_out_of_the_folder_are_not_followed(root, tmp_path):
     written(tmp_path / "mine")
     (tmp_path / "mine" / "cells").symlink_to(root / "deep" / "gaps" / "cells")
     assert numbers._numbers(tmp_path, next((tmp_path / "mine" / "cells").iterdir())) == {}
-
-
-def test_a_stored_study_has_the_cells_of_the_study(root):
-    stored, study = StoredStudy.read(root / "deep" / "gaps"), tm.Study.load(root / "deep" / "gaps")
-    assert stored.all_cells == study.all_cells

@@ -118,7 +118,7 @@ class TestScopes:
             [run(values, groups, seeds=(s,)) for s in range(5)] + [run(bad, groups, seeds=(5,), diverged=10.0)]
         )
         assert kept_points(many).seeds == 5
-        assert tm.leaders(many, "loss").differences[0].throughout
+        assert tm.leaders(many, "loss").differences[0].sign.all()
 
 
 class TestFallBacks:
@@ -199,7 +199,7 @@ def test_errors_are_judged_as_rates():
     values, groups = losses([0] * 5)
     wrong = np.random.default_rng(0).random((5, 400)) < np.where(groups == "a", 0.5, 0.2)
     found = tm.leaders(run(values, groups, wrong=wrong))
-    assert found["error", ("a", "b")].throughout
+    assert found["error", ("a", "b")].sign.all()
     assert "4 evaluations and 2 measures tested together" in str(found)
     assert found.curve == "error"
 

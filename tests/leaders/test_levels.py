@@ -76,12 +76,8 @@ def test_levels_of_random_scores_name_nobody():
     assert claims <= 4  # 1 expected at most; the chance of more than 4 is 0.003
 
 
-def test_other_names_and_bad_input():
+def test_bad_input():
     table = made(400)
-    run = tm.predictions.run(table, label="label", group=["sex", "race"])
-    assert list(tm.fairness.levels(run, "error", attributes=("a", "b")).leaders) == ["a", "b", "a and b"]
-    with pytest.raises(ValueError, match=r"`attributes` should name the 2 parts of the groups\. Found 1\."):
-        tm.fairness.levels(run, attributes=("a",))
     with pytest.raises(ValueError, match="Levels need groups of several attributes"):
         tm.fairness.levels(tm.predictions.run(table, label="label", group="sex"))
     with pytest.raises(ValueError, match="Levels need the points of a run"):

@@ -108,7 +108,7 @@ def test_seeds_in_common_with_nobody_give_the_errors_of_both():
 
 def test_the_loss_clock_weighs_groups_as_in_training():
     settings = {"train": {"sizes": [["a", 30], ["b", 10]], "points": 40}}
-    card = tm.scorecard({"plain": run(PLAIN[0], settings=settings), "cured": run(CURED[0])}, levels=(0.5,))
+    card = tm.scorecard({"plain": run(PLAIN[0], settings=settings), "cured": run(CURED[0])})
     # Plain falls from 1 to .75 * .2 + .25 * .6 = .3; half of it is .65. Cured passes from 1 to .6 in ten steps, alike.
     assert card["cured"].loss_clock[0].value == pytest.approx(0.65)
     # Plain: mean 1 -> .5; .65 at 70 % of the way, where b is 1 - .7 * .2.
@@ -218,7 +218,6 @@ def test_one_seed_speaks_of_these_runs_only():
         ({}, {}, "at least one run"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0], groups=("a", "c"))}, {}, "same groups"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0], times=(30, 40, 50))}, {}, "overlap in time"),
-        ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"levels": (1.5,)}, "parts of the baseline's fall"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"shares": {"a": 1.0}}, "name every group"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"shares": {"a": -1.0, "b": 2.0}}, "non-negative"),
         ({"plain": run(PLAIN[0]), "x": run(PLAIN[0])}, {"select": tm.fairness.selections.BestMean(on={})}, "every run"),

@@ -10,9 +10,9 @@ import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter.report.changes import change_rows, change_table, comparable, offered, uses_group, what_would_change
+from tiltmeter.report.comparison_section import score_of, score_table
 from tiltmeter.report.findings import findings
-from tiltmeter.report.roc_figure import roc_figure
-from tiltmeter.report.score_table import score_of, score_table
+from tiltmeter.report.reasons import roc_figure
 
 BENEFIT = tm.Question(kind="benefit")
 BEFORE, AFTER = [(380, 20, 60, 40), (340, 60, 30, 70)], [(380, 20, 30, 70), (340, 60, 30, 70)]

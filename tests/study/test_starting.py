@@ -10,8 +10,8 @@ import cells_for_tests as cells
 import pytest
 
 from tiltmeter.child_process import module_command, module_environment
-from tiltmeter.study import Study, slot
-from tiltmeter.study.slot import Slot
+from tiltmeter.study import Study, engine
+from tiltmeter.study.engine import Slot
 
 #: Modules that are part of the interpreter itself cannot be replaced by a file.
 STANDARD = sorted(set(sys.stdlib_module_names) - set(sys.builtin_module_names) - {"__future__", "this", "antigravity"})
@@ -81,14 +81,14 @@ def test_a_slot_that_dies_while_it_starts_is_replaced(tmp_path, monkeypatch):
         def __getattr__(self, name):
             return getattr(subprocess, name)
 
-    monkeypatch.setattr(slot, "subprocess", Module())
+    monkeypatch.setattr(engine, "subprocess", Module())
     study = Study(cells.numbers, {"a": [1]}, to=tmp_path / "study")
     assert study.run(progress=False, jobs=1).done == 1
     assert len(starts) == 4
 
 
 def test_a_program_that_never_starts_is_said(monkeypatch):
-    monkeypatch.setattr(slot, "module_command", lambda module: [sys.executable, "-c", ""])
+    monkeypatch.setattr(engine, "module_command", lambda module: [sys.executable, "-c", ""])
     with pytest.raises(RuntimeError, match=r"ended at once, 5 times in a row"):
         Slot()._ready()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -10,10 +9,8 @@ from typing import Any
 
 from tiltmeter.cli.forecast import method_of
 from tiltmeter.cli.show import draw
-from tiltmeter.cli.terminal import Json, Save, Switch, To
-from tiltmeter.cli.train_config import build_data, build_network, build_when, read_config
-from tiltmeter.recipe.table import recipe_from_table
-from tiltmeter.recipe.watch import Watch
+from tiltmeter.cli.terminal import Json, Save, Switch, To, print_json
+from tiltmeter.cli.train_config import TrainingFile, read_config
 from tiltmeter.record import save as save_run
 
 
@@ -47,21 +44,17 @@ def advise(
 
     from tiltmeter import plot
     from tiltmeter.advice.advise import advise as ask
+    from tiltmeter.training.loop import train as training
 
     if to is not None and to.exists():
         raise FileExistsError(f"--to should name a new folder. Found {to}.")
-    data, held_out = build_data(tables, config.parent)
-    recipe = recipe_from_table(tables["training"], data.groups)
-    watch = Watch(when=build_when(tables))
+    file = TrainingFile.of(tables, config.parent)
+    data, held_out = file.data, file.held_out
     if method not in (None, "rehearsal", "twin"):
         raise KeyError(f"--method: no {method!r}. There are: rehearsal, twin.")
-    taken = method_of(method, {})
+    taken, watch = method_of(method, {}), file.watch if tables["evaluations"] else None
     print(f"Trying interventions on {len(data):,} points ...", file=sys.stderr)
-    seeded = replace(recipe, order=tables["training"].get("seed", 0)) if recipe.order is None else recipe
-    network = build_network(tables, data, recipe.loss)
-    advice = ask(
-        network, data, held_out, seeded, budget=budget, method=taken, watch=watch if tables["evaluations"] else None
-    )
+    advice = ask(file.network(), data, held_out, file.ordered, budget=budget, method=taken, watch=watch)
     _keep(advice.runs, to, "forecast")
     told: dict[str, Any] = advice.to_json()
     if not json:
@@ -73,8 +66,9 @@ def advise(
         trained = {}
         for name in ("plain", *advice.best):
             print(f"Training: {name} ...", file=sys.stderr)
-            steered = replace(recipe, interventions=(*recipe.interventions, *advice.interventions.get(name, ())))
-            trained[name] = _train(tables, data, held_out, steered, watch)
+            interventions = (*file.recipe.interventions, *advice.interventions.get(name, ()))
+            steered = replace(file.recipe, interventions=interventions)
+            trained[name] = training(file.network(), data, held_out, steered, watch=file.watch, seed=file.seed)
         _keep(trained, to, "trained")
         judged = advice.judged_by(trained)
         told["trained"] = judged.card.to_json()
@@ -85,14 +79,7 @@ def advise(
     if save:
         draw(plot.who_paid(judged.card if judged is not None else advice.card), save)
     if json:
-        print(json_text.dumps(told, indent=2, allow_nan=False))
-
-
-def _train(tables: Any, data: Any, held_out: Any, recipe: Any, watch: Watch) -> Any:
-    from tiltmeter.training.loop import train
-
-    seed = tables["training"].get("seed", 0)
-    return train(build_network(tables, data, recipe.loss), data, held_out, recipe, watch=watch, seed=seed)
+        print_json(told)
 
 
 def _keep(runs: Any, to: Path | None, part: str) -> None:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as machine
 from pathlib import Path
 
 from rich import box
 from rich.table import Column, Table
 
 from tiltmeter.cli.run_input import read_trajectories
-from tiltmeter.cli.terminal import Json, Level, plain_console, print_table
+from tiltmeter.cli.terminal import Json, Level, plain_console, print_json, print_table
 from tiltmeter.leaders.headline import between_at, term
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.leaders.scorecard.score import Score
@@ -34,7 +33,7 @@ def compare(*runs: Path, curve: str | None = None, level: Level = 0.05, json: Js
     loaded = read_trajectories(runs)
     card = scorecard(loaded, curve or "loss", level=level)
     if json:
-        print(machine.dumps(card.to_json(), indent=2, allow_nan=False))
+        print_json(card.to_json())
         return
     for row in card.rows:
         line = row.leaders.headline.line if curve is not None else leaders(loaded[row.name], level=level).headline.line
@@ -57,11 +56,5 @@ def _cells(row: Score) -> list[str]:
     judged = row.leaders
     changes = ", ".join(between_at(judged.clock, one.low, one.high) for one in judged.changes)
     worst = f"{row.worst_named.removeprefix('worst group ')} ({row.worst})"
-    return [
-        *(row.name, changes or "none", _who(judged.last)),
-        *(worst, f"{row.gap:.4f}", str(row.gap_area)),
-    ]
-
-
-def _who(leader: object) -> str:
-    return "not clear" if leader == NOBODY else group_name(leader)
+    leader = "not clear" if judged.last == NOBODY else group_name(judged.last)
+    return [row.name, changes or "none", leader, worst, f"{row.gap:.4f}", str(row.gap_area)]

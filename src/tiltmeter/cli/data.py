@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
 from cyclopts import App
-from rich import box
-from rich.table import Table
 
-from tiltmeter.cli.terminal import Json, print_table
+from tiltmeter.cli.terminal import Json, print_json, print_rows
 from tiltmeter.data.public.fetch import fetch
 from tiltmeter.data.public.presence import Presence, check, data_folder, folder_of, is_present
 from tiltmeter.data.public.sources import SOURCES, source_of
@@ -39,13 +36,11 @@ def list_sets(*, json: Json = False) -> None:
             }
             for source, here in found
         ]
-        print(json_module.dumps({"folder": str(data_folder()), "sets": rows}, indent=2))
+        print_json({"folder": str(data_folder()), "sets": rows})
         return
     print(f"{sum(here for _, here in found)} of {len(found)} data sets are in {data_folder()}.")
-    table = Table("name", "here", "what", "licence", box=box.SIMPLE_HEAD)
-    for source, here in found:
-        table.add_row(source.name, "yes" if here else "no", source.about, source.licence)
-    print_table(table)
+    cells = [(source.name, "yes" if here else "no", source.about, source.licence) for source, here in found]
+    print_rows(("name", "here", "what", "licence"), cells)
 
 
 @data.command
@@ -84,7 +79,7 @@ def check_sets(*names: str, json: Json = False) -> None:
 
 def _print(found: Sequence[Presence], json: bool, strict: bool = True) -> None:
     if json:
-        print(json_module.dumps([asdict(one) for one in found], indent=2))
+        print_json([asdict(one) for one in found])
     else:
         for one in found:
             print(one)

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import sys
 import warnings
-from json import dumps
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import xarray as xr
-from rich import box
-from rich.table import Table as Grid
 
 from tiltmeter import plot
 from tiltmeter.cli.demo_page import advice_part, forecast_part, write_demo_page
-from tiltmeter.cli.terminal import Json, print_table
+from tiltmeter.cli.terminal import Json, print_json, print_rows
 from tiltmeter.data.public.digits import digits
 from tiltmeter.data.synthetic.shortcut_digits import shortcut_digits
 from tiltmeter.interventions import JTT, Balanced, GroupDRO, VREx
@@ -52,6 +51,19 @@ INTRODUCTION = (
 WITHOUT_TORCH = "Cures of a network need PyTorch: pip install 'tiltmeter[torch]'."
 
 
+@contextmanager
+def one_torch_thread() -> Iterator[None]:
+    """Small matrices are slower on several threads, and sums would depend on their number."""
+    import torch
+
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(threads)
+
+
 def cure_section() -> tuple[str, list[str]]:
     """The section of the page, and a summary in one line."""
     try:
@@ -70,12 +82,8 @@ def cure_section() -> tuple[str, list[str]]:
         torch.manual_seed(0)
         return mlp(data.x.shape[1], (WIDTH,))
 
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small matrices are slower on several threads, and sums would depend on their number
-    try:
+    with one_torch_thread():
         advice = advise(network(), data, held_out, recipe, LAWS, watch=watch, method=Rehearsal(), progress=False)
-    finally:
-        torch.set_num_threads(threads)
     return advice_part(HEADING, INTRODUCTION, advice), [f"advice:   {advice.headline}"]
 
 
@@ -105,17 +113,12 @@ def digits_section() -> tuple[str, list[str], str]:
 
     data, held_out = digits(share=SHARE, contrast=CONTRAST, labels="large")
     recipe = Recipe(lr=LR, steps=DIGITS_STEPS, batch=BATCH, sampling=Draws(), loss=Square())
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # small matrices are slower on several threads, and sums would depend on their number
-    try:
+    with one_torch_thread(), warnings.catch_warnings():
         torch.manual_seed(0)
         model = mlp(64, (DIGITS_WIDTH,), 1)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # the text below says how far to trust it
-            ahead = forecast(model, data, held_out, recipe, method=Rehearsal(3), progress=False)
+        warnings.simplefilter("ignore", UserWarning)  # the text below says how far to trust it
+        ahead = forecast(model, data, held_out, recipe, method=Rehearsal(3), progress=False)
         run = train(model, data, held_out, recipe)
-    finally:
-        torch.set_num_threads(threads)
     promise: Any = ahead.origin.settings["promise"]
     led, foretold = leaders(run, "loss"), leaders(ahead, "loss")
     lines = [f"forecast: {foretold.headline.line}", f"trained:  {led.headline.line}", f"{promise['sentence']}."]
@@ -175,33 +178,20 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
     written = write_demo_page(page, title, [first, cured], theory_page)
     if json:
         stories = [dict(zip(header, row, strict=True)) for row in rows]
-        print(
-            dumps(
-                {
-                    "sentences": told,
-                    "stories": stories,
-                    "page": str(written.resolve()),
-                    "theory": str(theory_page.resolve()),
-                },
-                indent=2,
-            )
-        )
+        pages = {"page": str(written.resolve()), "theory": str(theory_page.resolve())}
+        print_json({"sentences": told, "stories": stories, **pages})
         return
     for line in told:
         print(line)
-    grid = Grid(*header, box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for row in rows:
-        grid.add_row(*row)
-    print_table(grid)
+    print_rows(header, rows, edge=False)
     print(f"Theory: {theory_page.resolve()}")
     print(f"Pictures: {written.resolve()}")
 
 
 def _stopping_table(advice: Stopping) -> Table:
-    rules = ("smallest gap", "best mean", "best worst group")
     rows = [
-        (word, f"{rule.time:.3g}", f"{rule.gap:.4f}", f"{rule.mean:.4f}", f"{rule.worst:.4f}")
-        for word, rule in zip(rules, advice.rules, strict=True)
+        (rule.rule, f"{rule.time:.3g}", f"{rule.gap:.4f}", f"{rule.mean:.4f}", f"{rule.worst:.4f}")
+        for rule in advice.rules
     ]
     return Table(("stop for the", "at t", "gap", "mean loss", "worst group"), rows)
 

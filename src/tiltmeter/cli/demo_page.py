@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tiltmeter.advice.advice import PLAIN, Advice
+from tiltmeter.leaders.headline import capital
 from tiltmeter.leaders.leaders import Leaders
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.offline_page import page_html
@@ -15,11 +16,10 @@ from tiltmeter.plot.theme import group_name
 from tiltmeter.record.directory.atomic_files import write_atomically
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report import svg
-from tiltmeter.report.frame import Frame
+from tiltmeter.report.axes import Axes, Frame, stretched_axis
 from tiltmeter.report.html import escape, figure, paragraph, section
 from tiltmeter.report.page import house_style
-from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
-from tiltmeter.report.wording import capital, moment, number
+from tiltmeter.report.wording import number
 from tiltmeter.version import __version__
 
 WIDE = Frame(900.0, 76.0, 132.0, height=300.0)
@@ -62,33 +62,32 @@ def _forecast(
     axis = stretched_axis(times, np.array([change.low for one in led for change in one.changes]))
     top = 1.05 * float(np.nanmax([(values + 2 * error).max(), real.max()]))
 
-    def x(moments: np.ndarray | float) -> np.ndarray:
-        return np.asarray(frame.left + axis.place(moments) * frame.room)
-
-    def y(heights: np.ndarray | float) -> np.ndarray:
-        return np.asarray(frame.bottom - np.asarray(heights, dtype=float) / top * frame.height)
-
-    parts, names, ends = _grid(axis, frame, top), [], []
+    axes = Axes(frame, axis, 0.0, top)
+    right, bottom = frame.left + frame.room, frame.bottom
+    parts = axes.levels([(level, f"{level:.1f}") for level in np.arange(0.0, top, 0.1)]) + axes.moments()
+    parts.append(svg.text(right + 26, bottom + 17, "steps", "tick"))
+    parts.append(svg.text(frame.left - 6, frame.top - 10, "loss", "tick", "end"))
+    names, ends = [], []
     groups = values.coords["group"].values.tolist()
     for place, group in enumerate(groups):
         middle, width, marks = (one.sel(group=group).values for one in (values, 2 * error, real))
-        parts.append(svg.area(x(times), y(middle - width), y(middle + width), f"band g{place}"))
-        parts.append(svg.path(x(times), y(middle), f"line g{place}"))
+        parts.append(svg.area(axes.x(times), axes.y(middle - width), axes.y(middle + width), f"band g{place}"))
+        parts.append(svg.path(axes.x(times), axes.y(middle), f"line g{place}"))
         apart = np.unique(np.searchsorted(axis.place(steps), np.linspace(0.0, 1.0, MARKS)).clip(max=len(steps) - 1))
         parts += [
-            svg.mark(float(x(steps[i])), float(y(marks[i])), f"ring g{place}", size=3.4)
+            svg.mark(float(axes.x(steps[i])), float(axes.y(marks[i])), f"ring g{place}", size=3.4)
             for i in apart
             if np.isfinite(marks[i])
         ]
         names.append(f"{group_name(group)} {number(float(marks[-1]))}")
-        ends.append(float(y(marks[-1])))
+        ends.append(float(axes.y(marks[-1])))
     for place, (words, height) in enumerate(zip(names, svg.spread(ends, 15.0, frame.top, frame.bottom), strict=True)):
-        parts.append(svg.text(frame.left + frame.room + 8, height + 4, words, f"lab g{place}"))
-    below = frame.bottom + 30
+        parts.append(svg.text(right + 8, height + 4, words, f"lab g{place}"))
+    below = bottom + 30
     for name, one in zip(("forecast", "trained"), led, strict=True):
         parts.append(svg.text(frame.left - 6, below + 12, name, "sl", "end"))
         for phase in one.phases:
-            left, right = float(x(max(phase.start, axis.first))), float(x(phase.stop))
+            left, right = float(axes.x(max(phase.start, axis.first))), float(axes.x(phase.stop))
             shade = "none" if phase.leader == NOBODY else f"g{groups.index(phase.leader)}"
             words = "not clear" if phase.leader == NOBODY else group_name(phase.leader)
             parts.append(svg.box(left, below, max(right - left, 1.5), 16, f"st {shade}"))
@@ -97,21 +96,6 @@ def _forecast(
         below += 22
     title = "Loss of each group by step: forecast and trained"
     return svg.picture(frame.width, below + 4, parts, title, f"At the end of training: {', '.join(names)}.", kind)
-
-
-def _grid(axis: StretchedAxis, frame: Frame, top: float) -> list[str]:
-    parts = []
-    for level in np.arange(0.0, top, 0.1):
-        height = frame.bottom - level / top * frame.height
-        parts.append(svg.line(frame.left, height, frame.left + frame.room, height, "grid"))
-        parts.append(svg.text(frame.left - 6, height + 4, f"{level:.1f}", "tick", "end"))
-    for time in axis.ticks(frame.room):
-        across = frame.left + float(axis.place(time)) * frame.room
-        parts.append(svg.line(across, frame.bottom, across, frame.bottom + 4, "axis"))
-        parts.append(svg.text(across, frame.bottom + 17, moment(time), "tick", "middle"))
-    parts.append(svg.text(frame.left + frame.room + 26, frame.bottom + 17, "steps", "tick"))
-    parts.append(svg.text(frame.left - 6, frame.top - 10, "loss", "tick", "end"))
-    return parts
 
 
 def advice_part(heading: str, text: str, advice: Advice) -> str:
@@ -140,15 +124,9 @@ def _bars(advice: Advice, frame: Frame, kind: str) -> str:
     parts, told, y = [], [], 4.0
     for row in rows:
         change = advice.changes.get(row.name)
-        verdict = (
-            ""
-            if change is None
-            else "clearly better"
-            if change.better
-            else "clearly worse"
-            if change.low > 0
-            else "no clear gain"
-        )
+        verdict = "no clear gain"
+        if change is None or change.better or change.low > 0:
+            verdict = "" if change is None else "clearly better" if change.better else "clearly worse"
         pays = ", ".join(f"{group_name(one.group)} pays {number(one.change.value)}" for one in row.paid)
         notes = [part for part in (verdict, pays or ("" if row.name == PLAIN else "no group pays")) if part]
         words = f"{capital(row.name)} {number(values[row.name])}"

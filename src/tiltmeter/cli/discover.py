@@ -3,12 +3,30 @@
 from __future__ import annotations
 
 import json as machine
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from tiltmeter.cli.terminal import Json, print_table
+from tiltmeter.cli.terminal import Json, print_json, print_rows
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class SearchOptions:
+    """How groups are found and judged."""
+
+    level: float = 0.05
+    "How often any group may be called clear by chance, over all rules and evaluations together."
+    judge: float = 0.5
+    "The share of the points that is set aside to judge what the others find."
+    most: int = 6
+    "Most rules that are judged, by the loss at the end and again by the course of training."
+    depth: int = 3
+    "Conditions that a rule may have."
+    seed: int = 0
+    "Which points judge."
 
 
 def discover(
@@ -16,11 +34,7 @@ def discover(
     *,
     table: Path,
     without: Annotated[tuple[str, ...], Parameter(negative_iterable=())] = (),
-    level: float = 0.05,
-    judge: float = 0.5,
-    most: int = 6,
-    depth: int = 3,
-    seed: int = 0,
+    options: SearchOptions = SearchOptions(),
     to: Path | None = None,
     run_to: Path | None = None,
     json: Json = False,
@@ -35,29 +49,15 @@ def discover(
         A .csv, .parquet or .feather file: the table that was trained on, or one row for every held-out point, in order.
     without
         A column that is left out, as the label; may be repeated.
-    level
-        How often any group may be called clear by chance, over all rules and evaluations together.
-    judge
-        The share of the points that is set aside to judge what the others find.
-    most
-        Most rules that are judged, by the loss at the end and again by the course of training.
-    depth
-        Conditions that a rule may have.
-    seed
-        Which points judge.
     to
         Write the groups to this new file (.json), for `tiltmeter report --groups` and `tm.results.Discovery`.
     run_to
         Save the points that judged, in the clear groups, as a new run directory, for `tiltmeter report` and others.
     """
-    from rich import box
-    from rich.table import Table
-
     from tiltmeter.data.any_frame import frame_from_file
     from tiltmeter.discover.discover import discover as search
     from tiltmeter.record import Trajectory, load, save
     from tiltmeter.record.directory.atomic_files import write_atomically
-    from tiltmeter.shown_text import percent
 
     if to is not None and (to.exists() or to.suffix != ".json"):
         raise ValueError(f"`--to` should be a new file that ends in .json. Found {to}.")
@@ -69,23 +69,17 @@ def discover(
         if name not in rows.columns:
             raise KeyError(f"`--without`: no column {name!r}. There are: {', '.join(map(repr, rows.columns))}.")
     rows = rows.drop(columns=list(without))
-    discovery = search(loaded, rows, level=level, judge=judge, most=most, depth=depth, seed=seed)
+    discovery = search(loaded, rows, **asdict(options))
     if to is not None:
         write_atomically(to, (machine.dumps(discovery.to_json(), indent=2, allow_nan=False) + "\n").encode())
     if run_to is not None:
         save(discovery.run(), run_to)
     if json:
-        print(machine.dumps(discovery.to_json(), indent=2, allow_nan=False))
+        print_json(discovery.to_json())
         return
     print(discovery)
     if discovery.groups:
-        shown = Table("group", "", "points", "share", "loss at the end", "of the others", box=box.SIMPLE)
-        for group in discovery.groups:
-            numbers = [f"{value:.3f}" if value == value else "" for value in (group.loss, group.loss_of_others)]
-            shown.add_row(
-                group.name, discovery.verdict_text(group), f"{group.points:,}", percent(group.share), *numbers
-            )
-        print_table(shown)
+        print_rows(discovery.heads, map(discovery.cells, discovery.groups))
     for word, place in {"Groups": to, "Run": run_to}.items():
         if place is not None:
             print(f"{word}: {place.resolve()}")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json as machine
 import os
 import platform
 import sys
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from typing import Any
 
-from tiltmeter.cli.terminal import Json
+from tiltmeter.cli.terminal import Json, print_json
 from tiltmeter.version import __version__
 
 CORE = (
@@ -44,7 +44,7 @@ def doctor(*, json: Json = False) -> int:
     """Say what this machine has: versions, threads, memory, extras, data. Exit code 1 if a package is missing."""
     found = examined()
     if json:
-        print(machine.dumps(found, indent=2))
+        print_json(found)
     else:
         _print(found)
     return 1 if found["missing"] else 0
@@ -56,11 +56,8 @@ def examined() -> dict[str, Any]:
     from tiltmeter.data.public.sources import SOURCES
     from tiltmeter.threads import available_memory
 
-    core = {name: _version(name) for name in CORE}
-    extras = {
-        extra: {"versions": {name: _version(name) for name in packages}, "for": purpose}
-        for extra, (packages, purpose) in EXTRAS.items()
-    }
+    core = _versions(CORE)
+    extras = {extra: {"versions": _versions(names), "for": purpose} for extra, (names, purpose) in EXTRAS.items()}
     memory = available_memory()
     return {
         "tiltmeter": __version__,
@@ -76,6 +73,10 @@ def examined() -> dict[str, Any]:
         "encoding": getattr(sys.stdout, "encoding", None),
         "missing": [name for name, found in core.items() if found is None],
     }
+
+
+def _versions(packages: Iterable[str]) -> dict[str, str | None]:
+    return {name: _version(name) for name in packages}
 
 
 def _version(package: str) -> str | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_module
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,12 +10,10 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 from cyclopts import Parameter
-from rich import box
-from rich.table import Table
 
 from tiltmeter.cli.options import Problem, SGDOptions, resolve
 from tiltmeter.cli.show import draw
-from tiltmeter.cli.terminal import Json, Save, Switch, To, print_table
+from tiltmeter.cli.terminal import Json, Save, Switch, To, print_json, print_rows
 from tiltmeter.losses import Hinge, Logistic, Loss, Square
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.mixture import Mixture
@@ -84,10 +81,21 @@ def equilibrium(
 def tell(found: xr.Dataset, json: bool) -> None:
     """Print a dataset of trained students: JSON, or the sentence and then the table."""
     if json:
-        print(json_module.dumps(_to_json(found), indent=2, allow_nan=False))
+        print_json(_to_json(found))
         return
     print(sentence(found))
-    print_table(_table(found))
+    groups = found.coords["group"].values.tolist()
+    if "samples" in found["error"].dims:
+        heads = ["samples", *(f"{name} {group}" for name in SHOWN[:2] for group in groups)]
+        columns = [found[name].transpose("samples", "group").values.T for name in SHOWN[:2]]
+        values = np.concatenate(columns).T
+        labels = [f"{samples:.4g}" for samples in found.coords["samples"].values]
+    else:
+        heads = ["group", *SHOWN]
+        values = np.stack([found[name].values for name in SHOWN], axis=1)
+        labels = list(map(str, groups))
+    rows = [[label, *(f"{value:.4f}" for value in row)] for label, row in zip(labels, values, strict=True)]
+    print_rows(heads, rows, ["group"])
 
 
 def _objective(chosen: ObjectiveOptions, mixture: Mixture, bias: bool) -> Objective:
@@ -118,29 +126,6 @@ def sentence(found: xr.Dataset) -> str:
             )
     text = ", and ".join(parts) + "."
     return text[0].upper() + text[1:]
-
-
-def _table(found: xr.Dataset) -> Table:
-    table = Table(box=box.SIMPLE_HEAD)
-    grid = "samples" in found["error"].dims
-    if grid:
-        table.add_column("samples", justify="right")
-    groups = found.coords["group"].values.tolist()
-    shown = SHOWN[:2] if grid else SHOWN
-    if grid:
-        for name in shown:
-            for group in groups:
-                table.add_column(f"{name} {group}", justify="right")
-        for n, samples in enumerate(found.coords["samples"].values):
-            cells = [f"{value:.4f}" for name in shown for value in found[name].isel(samples=n).values]
-            table.add_row(f"{samples:.4g}", *cells)
-        return table
-    table.add_column("group")
-    for name in shown:
-        table.add_column(name, justify="right")
-    for i, group in enumerate(groups):
-        table.add_row(str(group), *(f"{found[name].values[i]:.4f}" for name in shown))
-    return table
 
 
 def _to_json(found: xr.Dataset) -> dict[str, Any]:

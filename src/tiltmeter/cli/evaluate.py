@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
 from cyclopts import Parameter
 
@@ -20,19 +20,42 @@ from tiltmeter.data.grouped import GroupedData
 LOSSES = Literal["logistic", "cross-entropy", "square", "probabilities"]
 
 
+@Parameter(name="*", negative_iterable=())
+@dataclass(frozen=True, kw_only=True)
+class PointColumns:
+    """The columns of a table of points."""
+
+    label: str | None = None
+    "Column with the labels, of a table."
+    group: Names = ()
+    "Column with the groups; several for intersections."
+    features: Names = ()
+    "Columns that the network takes; by default all others."
+    positive_label: str | None = None
+    "Of two labels, the one that is a yes."
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class WorkOptions:
+    """How the checkpoints are evaluated."""
+
+    loss: LOSSES | None = None
+    "What the outputs are: by default scores before a sigmoid or softmax, unless the network ends in one."
+    device: str | None = None
+    "Where to evaluate, as cuda."
+    processes: int = 1
+    "How many checkpoints to evaluate side by side."
+
+
 def evaluate(
     checkpoints: Path,
     *,
     model: str,
     data: Path,
     to: Path,
-    label: str | None = None,
-    group: Names = (),
-    features: Annotated[tuple[str, ...], Parameter(consume_multiple=True)] = (),
-    positive_label: str | None = None,
-    loss: LOSSES | None = None,
-    device: str | None = None,
-    processes: int = 1,
+    columns: PointColumns = PointColumns(),
+    work: WorkOptions = WorkOptions(),
     curve: Curve = "loss",
     json: Json = False,
 ) -> None:
@@ -50,40 +73,26 @@ def evaluate(
         The held-out points: a table (.csv, .parquet, .feather), or arrays x, y, group (.npz).
     to
         The run directory.
-    label
-        Column with the labels, of a table.
-    group
-        Column with the groups; several for intersections.
-    features
-        Columns that the network takes; by default all others.
-    positive_label
-        Of two labels, the one that is a yes.
-    loss
-        What the outputs are: by default scores before a sigmoid or softmax, unless the network ends in one.
-    device
-        Where to evaluate, as cuda.
-    processes
-        How many checkpoints to evaluate side by side.
     """
     from tiltmeter.predictions.checkpoints import checkpoints as run_of
 
-    held_out = _points(data, label, group, features, positive_label)
-    asked = {"loss": _loss(loss, held_out), "device": device, "processes": processes}
+    held_out = _points(data, columns)
+    asked = {"loss": _loss(work.loss, held_out), "device": work.device, "processes": work.processes}
     trajectory = run_of(checkpoints, _Maker(model), held_out, to, **asked)
     print(f"Saved to {to}", file=sys.stderr)
     Summary(trajectory, curve).print(as_json=json)
 
 
-def _points(
-    data: Path, label: str | None, group: tuple[str, ...], features: tuple[str, ...], positive: str | None
-) -> GroupedData:
+def _points(data: Path, columns: PointColumns) -> GroupedData:
+    label, group = columns.label, columns.group
     if data.suffix.lower() == ".npz":
         return GroupedData.from_npz(data, label=label or "y", group=group[0] if group else "group")
     if label is None or not group:
         missing = "--label" if label is None else "--group"
         raise ValueError(f"A table of points needs --label COLUMN and --group COLUMN. Found no {missing} for {data}.")
+    features = list(columns.features) or None
     return GroupedData.from_frame(
-        data, label=label, group=list(group), features=list(features) or None, positive=positive
+        data, label=label, group=list(group), features=features, positive=columns.positive_label
     )
 
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json as json_module
 from pathlib import Path
 
-from tiltmeter.cli.terminal import Json
+from tiltmeter.cli.terminal import Json, print_json
 from tiltmeter.export import write
 from tiltmeter.record import Trajectory, load
 
@@ -28,16 +27,16 @@ def export(run: Path, *files: Path, json: Json = False) -> None:
         raise ValueError(f"Only runs with curves over time can be exported. Found an equilibrium in {run}.")
     if not files:
         raise ValueError("Nothing to write: name a file, such as run.csv, run.parquet, run.nc, table.tex or README.md.")
-    written = [str(_card(loaded, file) if file.suffix.lower() == ".md" else write(loaded, file)) for file in files]
+    for file in files:
+        if file.suffix.lower() == ".md":
+            from tiltmeter.report.model_card import to_model_card
+
+            to_model_card(loaded, file)
+        else:
+            write(loaded, file)
+    written = list(map(str, files))
     if json:
-        print(json_module.dumps({"written": written}))
+        print_json({"written": written})
         return
     values = sum(curve.size for curve in loaded.values())
     print(f"{len(loaded)} curve{'' if len(loaded) == 1 else 's'}, {values} values: {', '.join(written)}")
-
-
-def _card(run: Trajectory, path: Path) -> Path:
-    from tiltmeter.report.card_file import to_model_card
-
-    to_model_card(run, path)
-    return path

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 import sys
 import warnings
 from collections.abc import Mapping
@@ -11,12 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tiltmeter.cli.show import Summary, save_pictures
-from tiltmeter.cli.terminal import AskedCurve, Json, Save, To
-from tiltmeter.cli.train_config import build_data, build_model, build_network, build_when, read_config
+from tiltmeter.cli.terminal import AskedCurve, Output, print_json
+from tiltmeter.cli.train_config import TrainingFile, build_model, read_config
 from tiltmeter.forecast.methods import Kernel, Linear, Rehearsal, Twin
 from tiltmeter.recipe.recipe import Recipe
-from tiltmeter.recipe.table import recipe_from_table
-from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory
 
 #: The words and the settings that belong to each.
@@ -57,12 +54,10 @@ def forecast(
     *,
     budget: float | None = None,
     method: str | None = None,
-    to: To = None,
     seeds: int | None = None,
     best_weights: str | None = None,
     curve: AskedCurve = None,
-    save: Save = (),
-    json: Json = False,
+    output: Output = Output(),
 ) -> None:
     """Forecast who will lead, and when that will change, before training: same file and same network as `train`.
 
@@ -85,7 +80,7 @@ def forecast(
         raise KeyError(f"--best-weights: no {best_weights!r}. There are: {', '.join(CRITERIA)}.")
     if best_weights is not None and seeds is not None:
         raise ValueError("--best-weights finds weights for one network: leave out --seeds.")
-    taken = method_of(method, tables["forecast"])
+    taken, to = method_of(method, tables["forecast"]), output.to
     import torch  # noqa: F401  # said now rather than after the data are read
 
     if to is not None:
@@ -94,9 +89,8 @@ def forecast(
         check_folder(to)  # an error now, not after the work
     from tiltmeter.forecast.forecast import forecast as forecast_of
 
-    data, held_out = build_data(tables, config.parent)
-    recipe = recipe_from_table(tables["training"], data.groups)
-    watch = Watch(when=build_when(tables))
+    file = TrainingFile.of(tables, config.parent)
+    data, held_out, watch = file.data, file.held_out, file.watch
     budget = tables["forecast"].get("budget") if budget is None else budget
     lines: list[str] = []
     advice: Any = None
@@ -105,25 +99,23 @@ def forecast(
         if seeds is not None:
 
             def make() -> Any:
-                return build_model(tables["model"], data, recipe.loss)
+                return build_model(tables["model"], data, file.recipe.loss)
 
-            trajectory = forecast_of(make, data, held_out, recipe, budget, taken, watch=watch, seeds=seeds, to=to)
+            trajectory = forecast_of(make, data, held_out, file.recipe, budget, taken, watch=watch, seeds=seeds, to=to)
         else:
-            network = build_network(tables, data, recipe.loss)
             # The seed of the file orders the batches: the forecast is of the run that `train` would make of it.
-            own = replace(recipe, order=tables["training"].get("seed", 0)) if recipe.order is None else recipe
-            trajectory = forecast_of(network, data, held_out, own, budget, taken, watch=watch, to=to)
+            network = file.network()
+            trajectory = forecast_of(network, data, held_out, file.ordered, budget, taken, watch=watch, to=to)
             if best_weights is not None:
-                advice = _advice(network, data, held_out, best_weights, recipe)
+                advice = _advice(network, data, held_out, best_weights, file.recipe)
                 lines.append(str(advice))
     for message in dict.fromkeys(str(one.message) for one in raised if one.category is UserWarning):
         print(message, file=sys.stderr)
-    if to is not None:
-        print(f"Saved to {to}", file=sys.stderr)
+    output.say_saved()
     summary = Summary(trajectory, curve)
-    save_pictures(summary, save)
-    _tell(summary, [promise_line(trajectory), *lines], trajectory, advice, json)
-    if not json:
+    save_pictures(summary, output.save)
+    _tell(summary, [promise_line(trajectory), *lines], trajectory, advice, output.json)
+    if not output.json:
         print(f"Next: tiltmeter train {config} --to runs/first")
 
 
@@ -164,4 +156,4 @@ def _tell(summary: Summary, lines: list[str], trajectory: Trajectory, advice: An
     if advice is not None:
         told["best_weights"] = {str(group): weight for group, weight in advice.weights.items()}
     told["said"] = lines
-    print(json_text.dumps(told, indent=2, allow_nan=False))
+    print_json(told)

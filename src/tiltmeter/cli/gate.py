@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json as machine
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 from tiltmeter.cli.run_input import PredictionColumns, read_trajectories
-from tiltmeter.cli.terminal import Json
+from tiltmeter.cli.terminal import Json, print_json
 
 #: Exit codes; 2 is bad input.
 CODES = {"within": 0, "gap": 1, "inconclusive": 3}
@@ -54,7 +53,7 @@ def gate(
     if json:
         rows = [{**asdict(one), "pair": [label_to_json(label) for label in one.pair]} for one in answer.gaps]
         result = {"passed": code == 0, "verdict": answer.verdict, "sentence": str(answer), "gaps": rows}
-        print(machine.dumps(result, indent=2))
+        print_json(result)
     else:
         print(answer)
     return code

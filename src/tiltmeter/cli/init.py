@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json as machine
 import os
 from pathlib import Path
 
-from tiltmeter.cli.terminal import Json
+from tiltmeter.cli.terminal import Json, print_json
 
 
 def init(
@@ -46,7 +45,7 @@ def init(
     to.write_text(training_file(task, frame, source, table.name), encoding="utf-8")
     chosen = {"label": task.label, "positive": task.positive, "group": task.group}
     if json:
-        print(machine.dumps({"file": str(to), **chosen, "missing": missing_values(frame)}))
+        print_json({"file": str(to), **chosen, "missing": missing_values(frame)})
         return
     marked = f" (guessed: {', '.join(task.guessed)})" if task.guessed else ""
     print(f"Wrote {to}: {', '.join(f'{what} {value}' for what, value in chosen.items() if value is not None)}{marked}.")

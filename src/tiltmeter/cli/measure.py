@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_format
 import sys
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from rich.table import Table
 
 from tiltmeter.cli.options import made
 from tiltmeter.cli.show import draw
-from tiltmeter.cli.terminal import Json, Save, To, print_table
+from tiltmeter.cli.terminal import Json, Save, To, print_json, print_rows, print_table
 from tiltmeter.cli.train_config import build_data, read_config, train_as_told
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced
@@ -190,11 +189,17 @@ def measure(
     chosen = next((one for one in found if one.curve == curve), found[0] if curve is None else None)
     if chosen is None:
         raise KeyError(f"No curve {curve!r} of {name}. There are: {', '.join(one.curve for one in found)}.")
-    _draw(trajectory, chosen, save)
+    if save:
+        draw(chosen.picture(trajectory.clock), save)
     if json:
-        _print_json(name, trajectory, found)
-    else:
-        _print(name, found)
+        count = trajectory[found[0].curve].sizes["time"]
+        curves = [one.to_json() for one in found]
+        print_json({"measure": name, "clock": trajectory.clock, "evaluations": count, "curves": curves})
+        return
+    for one in found:
+        print(one.sentence)
+    rows = [(one.curve, *line) for one in found for line in one.lines]
+    print_rows((name, "", "first", "last", "null, last"), rows, (name, ""))
 
 
 def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
@@ -216,19 +221,12 @@ def _train(name: str, config: Path | None, to: Path | None) -> Trajectory:
     return train(model, data, held_out, Recipe(lr=LR, steps=STEPS, batch=BATCH), watch=watch, to=to)
 
 
-def _draw(trajectory: Trajectory, chosen: Reading, paths: tuple[Path, ...]) -> None:
-    if not paths:
-        return
-    draw(chosen.picture(trajectory.clock), paths)
-
-
 def _list(json: bool) -> None:
     from tiltmeter.measures.overview import rows
 
     found = rows()
     if json:
-        text = [{**vars(row), "command": f"tiltmeter measure {row.name}"} for row in found]
-        print(json_format.dumps(text, indent=2))
+        print_json([{**vars(row), "command": f"tiltmeter measure {row.name}"} for row in found])
         return
     print(
         f"{len(found)} measures; passes are forward passes over the held-out points, per observation, on the example."
@@ -239,25 +237,3 @@ def _list(json: bool) -> None:
     for row in found:
         table.add_row(row.name, row.title, row.takes, row.cost, row.exact, row.absent)
     print_table(table)
-
-
-def _print(name: str, found: list[Reading]) -> None:
-    for one in found:
-        print(one.sentence)
-    table = Table(box=box.SIMPLE_HEAD)
-    for head in (name, "", "first", "last", "null, last"):
-        table.add_column(head, justify="left" if head in (name, "") else "right")
-    for one in found:
-        for label, first, last, null in one.lines:
-            table.add_row(one.curve, label, first, last, null)
-    print_table(table)
-
-
-def _print_json(name: str, trajectory: Trajectory, found: list[Reading]) -> None:
-    text = {
-        "measure": name,
-        "clock": trajectory.clock,
-        "evaluations": trajectory[found[0].curve].sizes["time"],
-        "curves": [one.to_json() for one in found],
-    }
-    print(json_format.dumps(text, indent=2, allow_nan=False))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ from cyclopts import Parameter
 
 from tiltmeter.cli.options import Chosen, Problem, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.show import Summary, save_pictures
-from tiltmeter.cli.terminal import Curve, Json, Save, Switch, To
+from tiltmeter.cli.terminal import Curve, Output, Switch
 from tiltmeter.problem.class_mixture import ClassMixture
 from tiltmeter.problem.fixed import Fixed
 from tiltmeter.problem.full_batch import Descent, Flow
@@ -101,9 +100,7 @@ def predict(
     *,
     config: Path | None = None,
     curve: Curve = "loss",
-    to: To = None,
-    save: Save = (),
-    json: Json = False,
+    output: Output = Output(),
 ) -> None:
     """Exact learning curves of every group: who leads, when that changes, and why.
 
@@ -117,8 +114,8 @@ def predict(
     curves = CLASS_CURVES if isinstance(case.problem, ClassMixture) else None
     trajectory = predict_curves(case.problem, training, evaluations, curves, case.student, data=fixed)
     summary = Summary(trajectory, curve)
-    if to is not None:
-        save_run(trajectory, to)
-        print(f"Saved to {to}", file=sys.stderr)
-    save_pictures(summary, save)
-    summary.print(as_json=json)
+    if output.to is not None:
+        save_run(trajectory, output.to)
+    output.say_saved()
+    save_pictures(summary, output.save)
+    summary.print(as_json=output.json)

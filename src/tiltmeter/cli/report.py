@@ -3,16 +3,37 @@
 from __future__ import annotations
 
 import json as machine
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from cyclopts import Parameter
 
 from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
-from tiltmeter.cli.terminal import Json
+from tiltmeter.cli.terminal import Json, print_json
 from tiltmeter.discover.discovery import Discovery
 from tiltmeter.question import Question
 from tiltmeter.report.runs import page as write
+
+
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class QuestionOptions:
+    """What the positive decision means to a person."""
+
+    kind: Literal["benefit", "burden"] | None = None
+    """What the positive decision does to a person: a benefit (whom does it miss?) or a burden (whom does it meet
+    wrongly?). Default: the question of the data, else the largest clear difference."""
+    decided: str | None = None
+    'The positive decision in the past tense, as "flagged" or "approved".'
+    outcome: str | None = None
+    'What it foretells, as "reoffended" or "repaid".'
+
+    @property
+    def question(self) -> Question | None:
+        if self == QuestionOptions():
+            return None
+        return Question(self.decided, self.outcome, self.kind or "benefit")
 
 
 def report(
@@ -20,9 +41,7 @@ def report(
     out: Annotated[Path, Parameter(name=["--out", "-o"])] = Path("tiltmeter-report.html"),
     title: str | None = None,
     columns: PredictionColumns = PredictionColumns(),
-    kind: Literal["benefit", "burden"] | None = None,
-    decided: str | None = None,
-    outcome: str | None = None,
+    options: QuestionOptions = QuestionOptions(),
     groups: Path | None = None,
     json: Json = False,
 ) -> None:
@@ -36,27 +55,17 @@ def report(
         Where to write the page.
     title
         The heading of the page. Default: "Bias during training", or "Bias of the model" for one evaluation.
-    kind
-        What the positive decision does to a person: a benefit (whom does it miss?) or a burden (whom does it meet
-        wrongly?). Default: the question of the data, else the largest clear difference.
-    decided
-        The positive decision in the past tense, as "flagged" or "approved".
-    outcome
-        What it foretells, as "reoffended" or "repaid".
     groups
         Groups nobody named, as `tiltmeter discover --to` wrote them.
     """
-    asked = None
-    if kind is not None or decided is not None or outcome is not None:
-        asked = Question(decided, outcome, kind or "benefit")
     tables = any(map(is_table, runs)) or columns.given
     chosen: Any = read_runs(runs, columns) if tables else list(runs)
     if len(chosen) == 1 and tables:
         chosen = list(chosen.values())
     discovery = None if groups is None else _groups(groups)
-    written, numbers = write(chosen, out, title=title, question=asked, discovery=discovery)
+    written, numbers = write(chosen, out, title=title, question=options.question, discovery=discovery)
     if json:
-        print(machine.dumps({"page": str(written.resolve()), **numbers}, indent=2, allow_nan=False))
+        print_json({"page": str(written.resolve()), **numbers})
         return
     first = " ".join(filter(None, (numbers.get(part) for part in ("headline", "before", "alone"))))
     for words in (first, numbers.get("licence")):

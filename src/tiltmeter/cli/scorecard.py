@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json as machine
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
-from rich import box
-from rich.table import Table
 
 from tiltmeter.cli.run_input import read_trajectories
 from tiltmeter.cli.show import draw
-from tiltmeter.cli.terminal import Json, Level, Save, print_table
+from tiltmeter.cli.terminal import Json, Level, Save, print_json, print_rows
 from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import Scorecard
 from tiltmeter.leaders.scorecard.scorecard import scorecard as card_of
@@ -52,23 +49,11 @@ def scorecard(
     if save:
         _draw(picture, card, loaded, curve, save)
     if json:
-        print(machine.dumps(card.to_json(), indent=2, allow_nan=False))
+        print_json(card.to_json())
         return
     print(card)
-    header = (
-        "run",
-        "worst group",
-        f"worst {curve}",
-        "over training",
-        "gap over training",
-        "leader changes",
-        "cost",
-        "pays",
-    )
-    grid = Table(*header, box=box.SIMPLE_HEAD)
-    for row in card.rows:
-        grid.add_row(*_cells(row))
-    print_table(grid)
+    heads = ["run", "worst group", f"worst {curve}", "over training", "gap over training"]
+    print_rows([*heads, "leader changes", "cost", "pays"], map(_cells, card.rows))
 
 
 def _draw(picture: str, card: Scorecard, runs: dict[str, Trajectory], curve: str, save: tuple[Path, ...]) -> None:
@@ -85,14 +70,6 @@ def _draw(picture: str, card: Scorecard, runs: dict[str, Trajectory], curve: str
 def _cells(row: Score) -> list[str]:
     paid = ", ".join(str(one.group) for one in row.paid) or "nobody"
     cost = f"{row.cost:.3g}x" if np.isfinite(row.cost) else "not known"
-    levels = " (levels down)" if row.levels_down else ""
-    return [
-        row.name + levels,
-        row.worst_named.removeprefix("worst group "),
-        str(row.worst),
-        str(row.worst_area),
-        str(row.gap_area),
-        str(row.crossings),
-        cost,
-        paid,
-    ]
+    name = f"{row.name} (levels down)" if row.levels_down else row.name
+    means = map(str, (row.worst, row.worst_area, row.gap_area, row.crossings))
+    return [name, row.worst_named.removeprefix("worst group "), *means, cost, paid]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
-from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +15,18 @@ from rich import box
 from rich.table import Table
 
 from tiltmeter.cli.run_input import PredictionColumns, is_table, read_runs
-from tiltmeter.cli.terminal import AskedCurve, Json, Level, Save, Switch, plain_console, print_result, print_table
+from tiltmeter.cli.terminal import (
+    AskedCurve,
+    Json,
+    Level,
+    Save,
+    Switch,
+    plain_console,
+    print_json,
+    print_result,
+    print_rows,
+    print_table,
+)
 from tiltmeter.leaders.classes import ClassLeaders, class_leaders
 from tiltmeter.leaders.difference import ALL
 from tiltmeter.leaders.exact import linear_theory_of, revived, theory_of
@@ -92,56 +101,52 @@ class Summary:
                     {"of": label_to_json(key), "crossings": [_plain(asdict(c)) for c in one.changes]}
                     for key, one in kinds.items()
                 ]
-        if self.theory is not None and not self.theory[1].scheduled:
-            from tiltmeter.theory.stability import stability_limit, timescales
-
-            scales = timescales(*self.theory)
+        scales, limit = self.scales()
+        if scales is not None:
             found["timescales"] = {str(name): values_to_json(scales[name].values) for name in scales}
-            found["stability_limit"] = values_to_json(stability_limit(*self.theory).values)
-        fixed = self.fixed_limit()
-        if fixed is not None:
-            found["stability_limit"] = values_to_json(fixed.values)
+        if limit is not None:
+            found["stability_limit"] = values_to_json(limit.values)
         found["final"] = {
             name: {"dims": list(last.dims), "values": values_to_json(last.values)}
             for name, last in ((n, c.isel(time=-1)) for n, c in self.trajectory.items())
         }
         return found
 
-    def fixed_limit(self) -> xr.DataArray | None:
-        """The stability limit of descent or SGD on a fixed training set; None for anything else."""
+    def scales(self) -> tuple[xr.Dataset | None, xr.DataArray | None]:
+        """The time scales of online theory, and the largest stable learning rate, also on a fixed set; else None."""
         found = linear_theory_of(self.trajectory)
-        if found is None or found[2] is None:
-            return None
+        if found is None:
+            return None, None
         from tiltmeter.problem.full_batch import Flow
-        from tiltmeter.theory.stability import stability_limit
+        from tiltmeter.theory.stability import stability_limit, timescales
 
-        if isinstance(found[1], Flow):
-            return None
-        return stability_limit(*found)
+        if found[2] is not None:
+            return None, None if isinstance(found[1], Flow) else stability_limit(*found)
+        if self.theory is None or self.theory[1].scheduled:
+            return None, None
+        return timescales(*self.theory), stability_limit(*self.theory)
 
     def print(self, as_json: bool = False, why: bool = False) -> None:
         """On stdout: JSON, or the sentence and then the table; with `why` every difference and its limits."""
         if as_json:
-            print(json.dumps(self.to_json(), indent=2, allow_nan=False))
+            print_json(self.to_json())
             return
         print_result(self.sentence)
         for line in [] if self.classes is None else str(self.classes).splitlines()[1:]:
             print(line)
-        measured = self.leaders is not None and self.leaders.basis not in ("exact", "values")
-        table = self._group_table() if measured else self._table()
-        if table is not None:
-            print_table(table)
+        if self.leaders is not None and self.leaders.basis not in ("exact", "values"):
+            print_table(self._group_table())
+        else:
+            self._print_table()
         if why and self.leaders is not None:
             self._print_why(self.leaders)
-        fixed = self.fixed_limit()
-        if fixed is not None:
-            print(f"Training is stable below lr = {_range(fixed)}.")
-        if self.theory is not None and not self.theory[1].scheduled:
-            from tiltmeter.theory.stability import stability_limit, timescales
-
-            scales, limit = timescales(*self.theory), stability_limit(*self.theory)
+        scales, limit = self.scales()
+        stable = "" if limit is None else f"training is stable below lr = {_range(limit)}."
+        if scales is not None:
             words = [f"tau_{name} = {_range(scales[name])}" for name in ("M", "R", "Q")]
-            print(f"Time scales {', '.join(words)}; training is stable below lr = {_range(limit)}.")
+            stable = f"Time scales {', '.join(words)}; {stable}"
+        if stable:
+            print(capital(stable))
 
     def _print_why(self, judged: Leaders) -> None:
         """Every difference at the end with its limits, since when it is clear, and when it is not clear who leads."""
@@ -163,32 +168,34 @@ class Summary:
         for doubt in self.doubts:
             print(doubt)
 
-    def _table(self) -> Table | None:
+    def _print_table(self) -> None:
         names = dict.fromkeys((*(SHOWN_OF_SET if "training_loss" in self.trajectory else SHOWN), self.curve))
         averaged = {name: self._averaged(name) for name in names if name in self.trajectory}
         shown = {name: values for name, values in averaged.items() if values is not None}
         if not shown:
-            return None
+            return
         first = next(iter(shown.values()))
-        if first.sizes["group"] > WIDE:
-            return self._long_table(shown)
-        table = Table(box=box.SIMPLE_HEAD)
-        table.add_column(self.trajectory.clock, justify="right")
-        table.add_column("")
-        for name, values in shown.items():
-            for group in values.coords["group"].values:
-                table.add_column(f"{name} {group}".replace("_", " "), justify="right")
+        groups = first.coords["group"].values.tolist()
+        if len(groups) > WIDE:  # one row for each group at the last evaluation
+            last = np.stack([values.values[-1] for values in shown.values()], axis=1)
+            rows = [[group_name(group), *_digits(row)] for group, row in zip(groups, last, strict=True)]
+            print_rows(["group", *(name.replace("_", " ") for name in shown)], rows, ["group"])
+            return
+        heads = [
+            self.trajectory.clock,
+            "",
+            *(f"{name} {group}".replace("_", " ") for name in shown for group in groups),
+        ]
         times = first.coords["time"].values
         marks = {float(times[0]): "first", float(times[-1]): "last"}
         for crossing in () if self.leaders is None else self.leaders.changes:
             nearest = float(times[np.abs(times - crossing.time).argmin()])
             marks.setdefault(nearest, f"{crossing.leader_before} -> {crossing.leader_after}")
+        rows = []
         for moment in sorted(marks):
-            cells = []
-            for values in shown.values():
-                cells += [f"{value:.4f}" for value in values.sel(time=moment, method="nearest").values]
-            table.add_row(f"{moment:.4g}", marks[moment], *cells)
-        return table
+            parts = [values.sel(time=moment, method="nearest").values for values in shown.values()]
+            rows.append([f"{moment:.4g}", marks[moment], *_digits(np.concatenate(parts))])
+        print_rows([self.trajectory.clock, "", *heads], rows, [""])
 
     def _averaged(self, name: str) -> xr.DataArray | None:
         """Return a curve over time and groups, averaged over seeds; None if it has other dimensions."""
@@ -233,16 +240,9 @@ class Summary:
     def _averaged_if_there(self, name: str) -> xr.DataArray | None:
         return self._averaged(name) if name in self.trajectory else None
 
-    def _long_table(self, shown: dict[str, xr.DataArray]) -> Table:
-        """One row for each group at the last evaluation."""
-        table = Table(box=box.SIMPLE_HEAD)
-        table.add_column("group")
-        for name in shown:
-            table.add_column(name.replace("_", " "), justify="right")
-        groups = next(iter(shown.values())).coords["group"].values.tolist()
-        for place, group in enumerate(groups):
-            table.add_row(group_name(group), *(f"{float(values.values[-1, place]):.4f}" for values in shown.values()))
-        return table
+
+def _digits(values: np.ndarray) -> list[str]:
+    return [f"{float(value):.4f}" for value in values]
 
 
 def _against_all(judged: Leaders, curve: str) -> dict[Any, str]:
@@ -388,16 +388,11 @@ def show(
 
 def _ahead(run: Path, config: Path, curve: str | None, level: float, save: tuple[Path, ...], json: bool) -> None:
     """What the run holds so far, and its rest as forecast from where it stands."""
-    from tiltmeter.cli.train_config import build_data, build_network, build_when, read_config
+    from tiltmeter.cli.train_config import TrainingFile, read_config
     from tiltmeter.forecast.nowcast import nowcast
-    from tiltmeter.recipe.table import recipe_from_table
-    from tiltmeter.recipe.watch import Watch
 
-    tables = read_config(config)
-    data, held_out = build_data(tables, config.parent)
-    recipe = recipe_from_table(tables["training"], data.groups)
-    network = build_network(tables, data, recipe.loss)
-    rest = nowcast(run, network, data, held_out, recipe, watch=Watch(when=build_when(tables)))
+    file = TrainingFile.of(read_config(config), config.parent)
+    rest = nowcast(run, file.network(), file.data, file.held_out, file.recipe, watch=file.watch)
     summary = Summary(rest, curve, level)
     save_pictures(summary, save)
     if not json:
@@ -439,7 +434,10 @@ def _show(
         if "error" not in loaded or not {"group"} <= set(loaded["error"].dims) <= {"group", "samples"}:
             # A dataset from elsewhere: print xarray's own description.
             curves = {str(name): array_to_json(curve) for name, curve in loaded.items()}
-            print(dumps({"curves": curves}, indent=2, allow_nan=False) if json else loaded)
+            if json:
+                print_json({"curves": curves})
+            else:
+                print(loaded)
         else:
             tell(loaded, json)
         return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json as json_text
 import sys
 import warnings
 from collections.abc import Callable
@@ -15,7 +14,7 @@ from cyclopts import Parameter
 
 from tiltmeter.cli.options import Problem, SGDOptions, TimeOptions, resolve
 from tiltmeter.cli.show import Summary, draw
-from tiltmeter.cli.terminal import Curve, Json, Save, Switch
+from tiltmeter.cli.terminal import Curve, Output, Switch, print_json
 from tiltmeter.leaders.agreement import Agreement, agreement
 from tiltmeter.over_seeds import over_seeds
 from tiltmeter.problem.class_mixture import ClassMixture
@@ -53,70 +52,73 @@ class StudentOptions:
         return Network(self.units, _ACTIVATIONS[self.activation], self.train_second_layer)
 
 
+@Parameter(name="*")
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """How many runs are simulated, and how."""
+
+    d: int = 1000
+    "Dimension of the inputs."
+    seeds: int = 16
+    "Number of runs."
+    method: Literal["chain", "direct"] = "chain"
+    """chain (exact in distribution: its curves have the same distribution as those of SGD in d dimensions, at a cost
+    per step that does not depend on d) or direct (all coordinates)."""
+    alpha: float | None = None
+    "Repeat a finite data set of alpha d samples (needs --method direct)."
+    threads: int | None = None
+    "Number of threads (default: all cores); results do not depend on it."
+    against: Literal["theory"] | None = None
+    "Compare with the theory, and draw both."
+
+
 def simulate(
     problem: Problem = None,
     sgd: SGDOptions | None = None,
     times: TimeOptions | None = None,
     student: StudentOptions | None = None,
     *,
-    d: int = 1000,
-    seeds: int = 16,
-    method: Literal["chain", "direct"] = "chain",
-    alpha: float | None = None,
-    threads: int | None = None,
-    against: Literal["theory"] | None = None,
+    options: RunOptions = RunOptions(),
     config: Path | None = None,
     curve: Curve = "loss",
-    to: Path | None = None,
-    save: Save = (),
-    json: Json = False,
+    output: Output = Output(),
 ) -> None:
     """Simulate SGD in d dimensions: who leads, when that changes, and optionally how far the runs are from the theory.
 
+    Runs that are saved are written as they proceed: Ctrl-C keeps what is done.
+
     Parameters
     ----------
-    d
-        Dimension of the inputs.
-    seeds
-        Number of runs.
-    method
-        chain (exact in distribution: its curves have the same distribution as those of SGD in d dimensions, at a cost
-        per step that does not depend on d) or direct (all coordinates).
-    alpha
-        Repeat a finite data set of alpha d samples (needs --method direct).
-    threads
-        Number of threads (default: all cores); results do not depend on it.
-    against
-        Compare with the theory, and draw both.
     config
         A TOML file with tables [problem], [sgd], [times]; options given here override it.
-    to
-        Save the runs in this run directory as they proceed: Ctrl-C keeps what is done.
     """
     case = resolve(problem, sgd, times, config)
     who = (student or StudentOptions()).build(case.student)
     curves = tuple(dict.fromkeys((*CLASS_CURVES, curve))) if isinstance(case.problem, ClassMixture) else None
     # First, because it may raise an error before anything is simulated.
-    data = None if alpha is None else Fixed(alpha)
-    theory = None if against is None else predict(case.problem, case.sgd, case.times, curves, who, data=data)
+    data = None if options.alpha is None else Fixed(options.alpha)
+    theory = None if options.against is None else predict(case.problem, case.sgd, case.times, curves, who, data=data)
     with warnings.catch_warnings(record=True) as notes:
         warnings.simplefilter("always", UserWarning)
         runs = simulate_runs(
-            case.problem, case.sgd, case.times, d, seeds, student=who, method=_METHODS[method](threads),
-            data=data, curves=curves, to=to,
-        )  # fmt: skip
+            *(case.problem, case.sgd, case.times, options.d, options.seeds),
+            student=who,
+            method=_METHODS[options.method](options.threads),
+            data=data,
+            curves=curves,
+            to=output.to,
+        )
     for note in notes:
         print(f"Note: {note.message}", file=sys.stderr)
-    if to is not None:
-        print(f"Saved to {to}", file=sys.stderr)
+    output.say_saved()
     summary = Summary(runs, curve)
     distance = None if theory is None else agreement(theory, runs)
-    _draw(runs, theory, curve, save)
-    if json:
+    _draw(runs, theory, curve, output.save)
+    if output.json:
         found = summary.to_json()
         if distance is not None:
             found["agreement"] = [_finite(asdict(row)) for row in distance.rows]
-        print(json_text.dumps(found, indent=2, allow_nan=False))
+        print_json(found)
         return
     _print(runs, summary, distance)
 

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 from cyclopts import App, Parameter
 
-from tiltmeter.cli.terminal import Json, Switch
+from tiltmeter.cli.terminal import Json, Switch, print_json
 from tiltmeter.cli.toml_file import Between, check_keys, check_table, read_toml
 from tiltmeter.export.tables import csv_text
 from tiltmeter.record.directory.atomic_files import write_atomically
@@ -101,7 +101,7 @@ def run(
         status = found.run(executor, jobs=processes, only=wanted, retry_failed=retry_failed, fail_fast=fail_fast)
     failures = found.failures()
     if json:
-        print(json_module.dumps({**status.to_json(), "folder": str(found.to)}))
+        print_json({**status.to_json(), "folder": str(found.to)})
     else:
         print(status)
         for failure in failures[:10]:
@@ -121,7 +121,10 @@ def status(file: Path, *, json: Json = False) -> None:
         The TOML file of the study, or its folder.
     """
     found = find_study(file).status()
-    print(json_module.dumps(found.to_json()) if json else found)
+    if json:
+        print_json(found.to_json())
+    else:
+        print(found)
 
 
 @study.command(show=False)
@@ -141,7 +144,7 @@ def failures(file: Path, *, json: Json = False) -> None:
     """
     found = find_study(file).failures()
     if json:
-        print(json_module.dumps([vars(one) for one in found]))
+        print_json([vars(one) for one in found])
         return
     print(f"{len(found)} cell{'' if len(found) == 1 else 's'} failed.")
     for one in found:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import select
 import sys
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -104,6 +106,21 @@ Save = Annotated[
 ]
 
 
+@Parameter(name="*", negative_iterable=())
+@dataclass(frozen=True, kw_only=True)
+class Output:
+    """Where a result goes."""
+
+    to: To = None
+    save: Save = ()
+    json: Json = False
+
+    def say_saved(self) -> None:
+        """Say where the run was saved, if it was."""
+        if self.to is not None:
+            print(f"Saved to {self.to}", file=sys.stderr)
+
+
 #: The only codes that reach a terminal: the bold headers of our own tables, dim second lines and, on stderr, the start
 #: of the line that progress rewrites.
 STYLES, REWRITE = ("\x1b[1m", "\x1b[2m", "\x1b[0m"), ("\r",)
@@ -122,11 +139,10 @@ class VisibleStream:
 
     def __init__(self, stream: Any, kept: tuple[str, ...]) -> None:
         self._stream, self._kept = stream, kept
+        self._codes = re.compile(f"({'|'.join(map(re.escape, kept))})")
 
     def write(self, text: str) -> int:
-        parts = [text]
-        for code in self._kept:
-            parts = [piece for part in parts for piece in _cut(part, code, self._kept)]
+        parts = self._codes.split(text)
         self._stream.write("".join(part if part in self._kept else visible(part) for part in parts))
         return len(text)
 
@@ -160,11 +176,24 @@ def print_table(table: Any) -> None:
     plain_console().print(table)
 
 
-def _cut(text: str, code: str, kept: tuple[str, ...]) -> list[str]:
-    """The text cut around every occurrence of the code."""
-    if text in kept:
-        return [text]
-    pieces: list[str] = []
-    for place, piece in enumerate(text.split(code)):
-        pieces += [code, piece] if place else [piece]
-    return [piece for piece in pieces if piece]
+def print_rows(
+    heads: Sequence[str], rows: Iterable[Sequence[str]], words: Sequence[str] | None = None, edge: bool = True
+) -> None:
+    """Print a table of plain text; numbers stand to the right: all but the columns under these `words` (None: none).
+
+    Without an `edge` nothing stands around it, so that more fits in.
+    """
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=edge, show_edge=edge)
+    for head in heads:
+        table.add_column(head, justify="left" if words is None or head in words else "right")
+    for row in rows:
+        table.add_row(*row)
+    print_table(table)
+
+
+def print_json(value: Any) -> None:
+    """Print a result for machines."""
+    print(json.dumps(value, indent=2, allow_nan=False))

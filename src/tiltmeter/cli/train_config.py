@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
 from pathlib import Path
@@ -27,6 +28,7 @@ from tiltmeter.data.public.mnist import fashion_mnist, mnist
 from tiltmeter.data.synthetic.samples import samples
 from tiltmeter.losses import CrossEntropy, Square
 from tiltmeter.question import Question
+from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.table import check_words, recipe_from_table
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every, log_spaced
@@ -104,6 +106,57 @@ def read_config(path: Path, more: tuple[str, ...] = ()) -> dict[str, dict[str, A
     return tables
 
 
+@dataclass(frozen=True, eq=False)
+class TrainingFile:
+    """What the tables describe: data, training settings, the steps to look at, and the seed of the network."""
+
+    tables: Mapping[str, Mapping[str, Any]]
+    data: GroupedData
+    held_out: GroupedData
+    recipe: Recipe
+    watch: Watch
+    seed: int
+
+    @classmethod
+    def of(cls, tables: Mapping[str, Mapping[str, Any]], folder: Path, measures: tuple[Any, ...] = ()) -> TrainingFile:
+        data, held_out = build_data(tables, folder)
+        given = tables["training"]
+        recipe = recipe_from_table(given, data.groups)
+        return cls(
+            tables, data, held_out, recipe, Watch(when=build_when(tables), measures=measures), given.get("seed", 0)
+        )
+
+    @property
+    def ordered(self) -> Recipe:
+        """The settings with the order of batches that `train` makes of the seed."""
+        return replace(self.recipe, order=self.seed) if self.recipe.order is None else self.recipe
+
+    def network(self) -> Any:
+        """The network of the file's seed."""
+        import torch
+
+        torch.manual_seed(self.seed)
+        return build_model(self.tables["model"], self.data, self.recipe.loss)
+
+    def train(self, recipe: Recipe, to: Path | None, resume: bool = False) -> Trajectory:
+        """Train the network by these settings."""
+        from tiltmeter.training.loop import train
+
+        given = self.tables["training"]
+        data, validation = self.data, None
+        if "validation" in given:
+            data, validation = data.split(given["validation"], self.seed)
+        return train(
+            *(self.network(), data, self.held_out, recipe),
+            watch=self.watch,
+            seed=self.seed,
+            to=to,
+            checkpoint=every(given.get("checkpoint", 1000)),
+            resume=resume,
+            validation=validation,
+        )
+
+
 def train_as_told(
     tables: Mapping[str, Mapping[str, Any]],
     folder: Path,
@@ -112,40 +165,16 @@ def train_as_told(
     resume: bool = False,
 ) -> Trajectory:
     """Train what the tables describe."""
-    from tiltmeter.training.loop import train
+    import torch  # noqa: F401  # said now rather than after the data are read
 
-    data, held_out = build_data(tables, folder)
-    given = tables["training"]
-    recipe = recipe_from_table(given, data.groups)
-    model = build_network(tables, data, recipe.loss)
-    watch = Watch(when=build_when(tables), measures=measures)
-    print(f"Training on {len(data):,} points, with {len(held_out):,} held-out points ...", file=sys.stderr)
-    checkpoint = every(given.get("checkpoint", 1000))
-    seed, validation = given.get("seed", 0), None
-    if "validation" in given:
-        data, validation = data.split(given["validation"], seed)
-    return train(
-        *(model, data, held_out, recipe),
-        watch=watch,
-        seed=seed,
-        to=to,
-        checkpoint=checkpoint,
-        resume=resume,
-        validation=validation,
-    )
+    file = TrainingFile.of(tables, folder, measures)
+    print(f"Training on {len(file.data):,} points, with {len(file.held_out):,} held-out points ...", file=sys.stderr)
+    return file.train(file.recipe, to, resume)
 
 
 def build_when(tables: Mapping[str, Mapping[str, Any]]) -> When:
     """The steps to look at."""
     return log_spaced(tables["evaluations"].get("per_decade", 20))
-
-
-def build_network(tables: Mapping[str, Mapping[str, Any]], data: GroupedData, loss: Any) -> Any:
-    """The network of the file's seed."""
-    import torch
-
-    torch.manual_seed(tables["training"].get("seed", 0))
-    return build_model(tables["model"], data, loss)
 
 
 def build_data(tables: Mapping[str, Mapping[str, Any]], folder: Path) -> tuple[GroupedData, GroupedData]:

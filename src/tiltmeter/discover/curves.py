@@ -12,17 +12,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import xarray as xr
 
 from tiltmeter.arguments import A_RUN, checked_kind
 from tiltmeter.data.grouped import stratified_split
 from tiltmeter.discover.rules import CUTS, MOST_VALUES, Columns
 from tiltmeter.forecast.bands import Promise, with_promise
 from tiltmeter.leaders.judgement import trained
-from tiltmeter.leaders.points import KeptPoints, PointCurve, diverged_at, kept_points
-from tiltmeter.names import described
-from tiltmeter.record.labelled import JSON, label_to_json, labels_array
-from tiltmeter.record.origin import Origin
+from tiltmeter.leaders.levels import regrouped as in_groups
+from tiltmeter.leaders.points import KeptPoints, described_held_out, diverged_at, kept_points
 from tiltmeter.record.trajectory import Trajectory
 
 #: With fewer held-out points than this, half of them cannot find and the others not judge.
@@ -77,7 +74,7 @@ class LearningCurves:
     @property
     def whole_table(self) -> tuple[int, np.ndarray] | None:
         """How many rows the table has that the points were read from, and the row of every point; None: not known."""
-        reading, rows = _held_out(self.run.origin).get("reading"), self.run.points.get("row")
+        reading, rows = described_held_out(self.run).get("reading"), self.run.points.get("row")
         if not isinstance(reading, Mapping) or rows is None:
             return None
         values = rows.isel(time=0).transpose("point", ...).values.reshape(self.points, -1)
@@ -110,7 +107,7 @@ def learning_curves(run: Trajectory) -> LearningCurves:
     checked_kind("run", run, Trajectory, A_RUN)
     if (ended := diverged_at(run)) is not None:
         raise ValueError(f"`run` should have trained to its end. Found one that diverged at {run.clock} {ended:.4g}.")
-    facts = _held_out(run.origin)
+    facts = described_held_out(run)
     if facts.get("weighted"):
         raise ValueError("`run` should have held-out points that count alike. Found weighted points.")
     kept = kept_points(run) if "loss" in run.points else None
@@ -183,84 +180,8 @@ def regrouped(
 
     A forecast gets its promised limits anew, for as many `rules` as are judged together.
     """
-    run, kept = curves.run, curves.kept
-    members = labels_array(groups)
-    labels = {"time": kept.times, "group": members}
-    seeds = _seeds(run)
-    if seeds is not None:
-        labels["seed"] = seeds
-    new: dict[str, xr.DataArray] = {}
-    for curve in kept.curves:
-        part = replace(
-            curve, values=curve.values[..., places], where=None if curve.where is None else curve.where[places]
-        )
-        for name, values in _means(part, codes, len(groups)).items():
-            dims = ("seed", "time", "group") if values.ndim == 3 else ("time", "group")
-            array = xr.DataArray(values, dims=dims, coords={dim: labels[dim] for dim in dims})
-            array = array.transpose("time", "group", *dims[:-2])
-            attrs = dict(run[name].attrs) if name in run else {}
-            new[name] = array.assign_attrs(attrs) if attrs else described(name, array)
-    points = {
-        name: _of_seeds(run.points[name], seeds).isel(point=places).assign_coords(group=("point", members[codes]))
-        for name in run.points
-        if "point" in run.points.sizes(name)
-    }
-    origin = replace(run.origin, problem={"held_out": _summary(run.origin, curves, places, codes, groups)})
-    again = Trajectory(new, run.clock, origin, points=points)
-    return _promised(again, rules) if run.origin.source == "forecast" else again
-
-
-def _means(curve: PointCurve, codes: np.ndarray, groups: int) -> dict[str, np.ndarray]:
-    """The mean of every group with its standard error, (seeds,) evaluations x groups."""
-    means, errors = [], []
-    for code in range(groups):
-        chosen = codes == code if curve.where is None else (codes == code) & curve.where
-        values = curve.values[..., chosen].astype(np.float64)
-        with np.errstate(all="ignore"):
-            means.append(values.mean(-1) if values.shape[-1] else np.full(values.shape[:-1], np.nan))
-            spread = values.std(-1, ddof=1) if values.shape[-1] > 1 else np.full(values.shape[:-1], np.nan)
-            errors.append(spread / np.sqrt(max(values.shape[-1], 1)))
-    return {curve.name: np.stack(means, -1), f"{curve.name}_se": np.stack(errors, -1)}
-
-
-def _seeds(run: Trajectory) -> np.ndarray | None:
-    """The labels of the seeds that are judged: those of the curves, without those that diverged; None of one run."""
-    losses = run.points["loss"]
-    if "seed" not in losses.dims:
-        return None
-    if "seed" in run["loss"].dims:
-        losses = losses.sel(seed=run["loss"].coords["seed"].values)
-    finite = np.isfinite(losses.transpose("seed", "time", "point").values).all((1, 2))
-    return np.asarray(losses.coords["seed"].values[finite if finite.any() else slice(None)])
-
-
-def _of_seeds(array: xr.DataArray, seeds: np.ndarray | None) -> xr.DataArray:
-    return array if seeds is None or "seed" not in array.dims else array.sel(seed=seeds)
-
-
-def _held_out(origin: Origin) -> Mapping[str, Any]:
-    problem: Any = origin.problem
-    facts = problem.get("held_out") if isinstance(problem, Mapping) else None
-    return facts if isinstance(facts, Mapping) else {}
-
-
-def _summary(
-    origin: Origin, curves: LearningCurves, places: np.ndarray, codes: np.ndarray, groups: Sequence[str]
-) -> dict[str, JSON]:
-    """What the origin says of the held-out points, for the new groups."""
-    facts: dict[str, Any] = {
-        name: value for name, value in _held_out(origin).items() if name not in ("sizes", "label_rates", "reading")
-    }
-    sizes = np.bincount(codes, minlength=len(groups)).tolist()
-    facts |= {"points": len(places), "weighted": False}
-    facts["sizes"] = [[label_to_json(group), size] for group, size in zip(groups, sizes, strict=True)]
-    if curves.labels is not None and curves.labels.dtype == bool:
-        positive = np.bincount(codes, curves.labels[places], len(groups)) / np.maximum(sizes, 1)
-        facts["label_rates"] = [
-            [label_to_json(group), [[0.0, 1.0 - rate], [1.0, rate]]]
-            for group, rate in zip(groups, positive.tolist(), strict=True)
-        ]
-    return facts
+    again = in_groups(curves.run, curves.kept, places, codes, groups)
+    return _promised(again, rules) if curves.run.origin.source == "forecast" else again
 
 
 def _check_forecast(run: Trajectory, kept: KeptPoints) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -31,9 +31,6 @@ from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, percent, shortened, visible
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 #: Columns that are named in a sentence.
 NAMED = 3
@@ -195,29 +192,14 @@ class Discovery(NotebookText):
             written.append(file)
         return tuple(written)
 
-    def to_frame(self) -> pd.DataFrame:
-        """One row for each group that was tried."""
-        import pandas as pd
-
-        names = ("name", "verdict", "points", "share", "loss", "loss_of_others", "first", "last", "score", "target")
-        return pd.DataFrame(
-            [{name: getattr(group, name) for name in names} for group in self.groups], columns=list(names)
-        )
-
     def to_json(self) -> dict[str, JSON]:
+        names = ("level", "searched", "judged", "evaluations", "seeds", "clock", "source", "promise")
         return {
             "claim": self.claim,
             "licence": self.licence,
+            **{name: getattr(self, name) for name in names},
             "groups": [group.to_json() for group in self.groups],
             "parts": list(self.parts),
-            "level": self.level,
-            "searched": self.searched,
-            "judged": self.judged,
-            "evaluations": self.evaluations,
-            "seeds": self.seeds,
-            "clock": self.clock,
-            "source": self.source,
-            "promise": self.promise,
             "left_out": dict(self.left_out),
             "notes": list(self.notes),
             "layers": {name: layer.to_json() for name, layer in self.layers.items()},
@@ -291,17 +273,23 @@ class Discovery(NotebookText):
     def __str__(self) -> str:
         return f"{visible(self.claim)}\n{visible(self.licence)}"
 
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The heads of a table of the groups."""
+        return "group", "", "points", "share", "loss at the end", "of the others"
+
+    def cells(self, group: DiscoveredGroup) -> tuple[str, ...]:
+        """One group as a row of that table."""
+        losses = rounded(group.loss), rounded(group.loss_of_others)
+        return group.name, self.verdict_text(group), f"{group.points:,}", percent(group.share), *losses
+
     def _repr_html_(self) -> str:
-        style = "text-align:left"
+        style = " style='text-align:left'"
         rows = "".join(
-            f"<tr><td style='{style}'>{escape(group.name)}</td>"
-            f"<td style='{style}'>{escape(self.verdict_text(group))}</td>"
-            f"<td>{group.points:,}</td><td>{escape(percent(group.share))}</td><td>{rounded(group.loss)}</td>"
-            f"<td>{rounded(group.loss_of_others)}</td></tr>"
+            "<tr>" + "".join(f"<td{style * (k < 2)}>{escape(cell)}</td>" for k, cell in enumerate(self.cells(group)))
             for group in self.groups
         )
-        heads = ("group", "", "points", "share", "loss at the end", "of the others")
-        head = "".join(f"<th style='{style}'>{name}</th>" for name in heads)
+        head = "".join(f"<th{style}>{name}</th>" for name in self.heads)
         table = f"<table><tr>{head}</tr>{rows}</table>" if rows else ""
         claim, licence = (escape(visible(line)) for line in (self.claim, self.licence))
         return f"<div><p>{claim}</p>{table}<p><small>{licence}</small></p></div>"

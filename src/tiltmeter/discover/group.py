@@ -94,26 +94,12 @@ class DiscoveredGroup:
         return self.loss - self.loss_of_others
 
     def to_json(self) -> dict[str, JSON]:
-        return {
-            "name": self.name,
-            "rule": self.rule.to_json(),
-            "points": self.points,
-            "share": self.share,
-            "score": self.score,
-            "target": self.target,
-            "verdict": self.verdict,
-            "loss": _finite(self.loss),
-            "loss_of_others": _finite(self.loss_of_others),
-            "first": self.first,
-            "last": self.last,
-            "clear_at": self.clear_at,
-            "most_at_end": _finite(self.most_at_end),
-            "caught_up": self.caught_up,
-            "against": self.against,
-            "nearest": list(self.nearest),
-            "hardest": list(self.hardest),
-            "described": self.described,
-        }
+        plain: dict[str, JSON] = {"name": self.name}
+        for name, value in vars(self).items():
+            missing = isinstance(value, float) and not math.isfinite(value)
+            plain[name] = None if missing else list(value) if isinstance(value, tuple) else value
+        del plain["difference"]
+        return {**plain, "rule": self.rule.to_json()}
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> DiscoveredGroup:
@@ -188,10 +174,6 @@ def counted(count: int) -> str:
 
 def rounded(value: float) -> str:
     return f"{value:.3f}" if np.isfinite(value) else ""
-
-
-def _finite(value: float) -> float | None:
-    return float(value) if np.isfinite(value) else None
 
 
 def partition(groups: tuple[DiscoveredGroup, ...], columns: Columns) -> tuple[str, ...]:

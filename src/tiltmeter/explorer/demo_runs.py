@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -60,22 +62,25 @@ def demo_runs(folder: Path) -> list[str]:
 
     Without PyTorch no network is trained.
     """
+    place = folder / "demo"
     made = []
+
+    def keep(name: str, make: Callable[[Path], Any]) -> None:
+        if not (place / name).exists():
+            make(place / name)
+            made.append(name)
+
+    def solved(case: Callable[[], cases.Case], to: Path) -> None:
+        save(predict(*case()), to)
+
     for case in (cases.centred_crossing, cases.three_phases):
-        place = folder / "demo" / f"theory-{case.__name__.replace('_', '-')}"
-        if not place.exists():
-            save(predict(*case()), place)
-            made.append(place.name)
+        keep(f"theory-{case.__name__.replace('_', '-')}", partial(solved, case))
     evidence = plugin("evidence")
     if evidence is not None:
         made += evidence.demo(folder)
-    if not (folder / "demo" / "study").exists():
-        grid = {"rho": [0.6, 0.8, 0.95], "variance": [0.5, 1.0, 1.5]}
-        Study(small_student, grid, seeds=5, to=folder / "demo" / "study").run(progress=False, jobs=1)
-        made.append("study")
-    if not (folder / "demo" / "training.toml").exists():
-        (folder / "demo" / "training.toml").write_text(FILE, encoding="utf-8")
-        made.append("training.toml")
+    grid = {"rho": [0.6, 0.8, 0.95], "variance": [0.5, 1.0, 1.5]}
+    keep("study", lambda to: Study(small_student, grid, seeds=5, to=to).run(progress=False, jobs=1))
+    keep("training.toml", lambda to: to.write_text(FILE, encoding="utf-8"))
     try:
         import torch
     except ModuleNotFoundError:
@@ -85,19 +90,18 @@ def demo_runs(folder: Path) -> list[str]:
     from tiltmeter.training.loop import train
 
     digits = digits_experiment()
-    place = folder / "demo" / "digits-forecast"
-    if not place.exists():
-        save(digits.kernels.forecast(digits.recipe), place)
-        made.append(place.name)
-    begun, ahead = (folder / "demo" / f"digits-{name}" for name in ("begun", "nowcast"))
-    if not begun.exists():
-        train(network(SEEDS), digits.data, digits.held_out, replace(digits.recipe, steps=BEGUN), to=begun, seed=SEEDS)
-        save(nowcast(begun, network(SEEDS), digits.data, digits.held_out, digits.recipe, method=Twin(count=4)), ahead)
-        made += [begun.name, ahead.name]
+    points = digits.data, digits.held_out
+    begun = place / "digits-begun"
+    recipe = replace(digits.recipe, steps=BEGUN)
+    keep("digits-forecast", lambda to: save(digits.kernels.forecast(digits.recipe), to))
+    keep(begun.name, lambda to: train(network(SEEDS), *points, recipe, to=to, seed=SEEDS))
+    ahead = Twin(count=4)
+    keep("digits-nowcast", lambda to: save(nowcast(begun, network(SEEDS), *points, digits.recipe, method=ahead), to))
+
+    def trained(seed: int, to: Path) -> None:
+        train(network(seed), *points, digits.recipe, to=to, seed=seed)
+
     for seed in range(SEEDS):
-        place = folder / "demo" / f"digits-seed-{seed}"
-        if not place.exists():
-            train(network(seed), digits.data, digits.held_out, digits.recipe, to=place, seed=seed)
-            made.append(place.name)
+        keep(f"digits-seed-{seed}", partial(trained, seed))
     torch.manual_seed(0)
     return made

@@ -11,7 +11,7 @@ from tiltmeter.data.any_frame import any_frame
 from tiltmeter.discover.discover import discover
 from tiltmeter.discover.discovery import Discovery
 from tiltmeter.explorer.run_judgement import loaded
-from tiltmeter.explorer.run_rows import run_folder
+from tiltmeter.explorer.run_rows import paths_of_runs
 from tiltmeter.explorer.tables import table_path
 from tiltmeter.record import stack
 from tiltmeter.shown_text import percent, visible
@@ -24,10 +24,7 @@ def groups_found(
     root: str, runs: Sequence[str], table: str, without: Sequence[str], tell: Callable[[Any], None]
 ) -> dict[str, Any]:
     """The groups of `tm.discover` in these seeds of one training, and the lines that find them again elsewhere."""
-    there = run_folder(Path(root))
-    paths = [there[run] for run in runs if run in there]
-    if not paths:
-        raise ValueError("This run is no longer there.")
+    paths = paths_of_runs(root, runs)
     file = table_path(root, table)
     tell("reading the table")
     frame = any_frame(file)
@@ -96,16 +93,6 @@ def shell_lines(run: Path, table: Path, without: Sequence[str]) -> str:
     tiltmeter report groups --groups groups.json --out groups.html
     """
     left = [f"--without={name}" for name in without]
-    words = [
-        "tiltmeter",
-        "discover",
-        str(run),
-        "--table",
-        str(table),
-        *left,
-        "--to",
-        "groups.json",
-        "--run-to",
-        "groups",
-    ]
+    words = ["tiltmeter", "discover", str(run), "--table", str(table), *left]
+    words += ["--to", "groups.json", "--run-to", "groups"]
     return f"{shlex.join(words)}\ntiltmeter report groups --groups groups.json --out groups.html"

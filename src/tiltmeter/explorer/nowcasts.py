@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.explorer.run_judgement import loaded
-from tiltmeter.explorer.run_rows import run_folder
+from tiltmeter.explorer.run_rows import Remembered, name_below, run_folder
 from tiltmeter.explorer.what_if import forecast_told
 from tiltmeter.explorer.what_if_sources import LARGEST_FILE
 from tiltmeter.forecast.bands import nowcast_step
@@ -21,8 +21,8 @@ from tiltmeter.shown_text import visible
 
 #: A nowcast begins with the numbers of the run, but for rounding.
 EQUAL = 1e-4
-#: The origin of every nowcast of the folder, None for any other run: path -> date of its run.json, origin.
-_origins: dict[Path, tuple[int, Origin | None]] = {}
+#: The origin of every nowcast of the folder by the date of its run.json; None for any other run.
+_origins = Remembered()
 
 
 def run_nowcasts(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
@@ -63,7 +63,7 @@ def _told(root: Path, path: Path, candidates: list[tuple[Path, Origin]], curve: 
         try:
             ahead = loaded(root, place)
             if curve in ahead and goes_on_from(ahead, run):
-                name = visible(place.relative_to(root.resolve()).as_posix())
+                name = name_below(place, root.resolve())
                 said = {"name": name, "from_step": nowcast_step(origin), "outlook": visible(_outlook(ahead, curve))}
                 return {**forecast_told(ahead, curve), **said}
         except (ValueError, OSError, KeyError):
@@ -73,17 +73,18 @@ def _told(root: Path, path: Path, candidates: list[tuple[Path, Origin]], curve: 
 
 def _nowcast(path: Path) -> Origin | None:
     """The origin of a nowcast; read once."""
+
+    def origin_of(size: int) -> Origin | None:
+        header = read_header(path) if size < LARGEST_FILE else None
+        origin = header.origin if isinstance(header, TrajectoryHeader) else None
+        return origin if origin is not None and nowcast_step(origin) is not None else None
+
     try:
         status = os.stat(path / RUN)
-        known = _origins.get(path)
-        if known is None or known[0] != status.st_mtime_ns:
-            header = read_header(path) if status.st_size < LARGEST_FILE else None
-            origin = header.origin if isinstance(header, TrajectoryHeader) else None
-            known = status.st_mtime_ns, origin if origin is not None and nowcast_step(origin) is not None else None
-            _origins[path] = known
+        origin: Origin | None = _origins.get(path, status.st_mtime_ns, lambda: origin_of(status.st_size))
     except (ValueError, OSError):
         return None
-    return known[1]
+    return origin
 
 
 def _alike(one: Origin, other: Origin) -> bool:

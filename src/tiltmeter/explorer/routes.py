@@ -1,26 +1,78 @@
-"""Routes: every address that the server answers."""
+"""Routes: every address that the server answers; what writes to the folder only if `--allow-runs` was given."""
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+import json
+import os
+import secrets
+from collections.abc import Awaitable, Mapping
+from contextlib import suppress
+from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
-from tiltmeter.explorer import job_routes, run_routes, study_routes, table_routes, what_if_routes
-from tiltmeter.explorer.answers import answered, refused, state_of
 from tiltmeter.explorer.lessons import lesson_named, lessons
-from tiltmeter.explorer.run_rows import has_run
+from tiltmeter.explorer.run_rows import address_of, has_run
+from tiltmeter.explorer.settings import LARGEST_TABLE, PLACE, UPLOAD, Settings
 from tiltmeter.explorer.single_file import kind_of, page_files, single_file
+from tiltmeter.explorer.state import KINDS, Cancelled, State
+from tiltmeter.explorer.tables import free_name
 from tiltmeter.explorer.theory_state import presets
+from tiltmeter.explorer.what_if_sources import SAVED
 from tiltmeter.plugins import is_installed
 from tiltmeter.shown_text import visible
 from tiltmeter.version import __version__
 
 #: The parts of the page in their order; the evidence of experiments is there if tiltmeter-lab is.
 PAGES = ("start", "runs", "forecast", "theory", "studies")
+#: The most runs that are asked about at once, and the most groups that can be bent.
+MOST_RUNS, MOST_GROUPS = 64, 64
+#: A report brings its own scripts, listed by their hashes in its own policy; here it gets no rights of this page.
+REPORT_POLICY = "sandbox allow-scripts allow-downloads; frame-ancestors 'none'"
+READ_ONLY = "This explorer only reads. Start it with `tiltmeter explore --allow-runs` to"
+#: Seconds that a table may take to be read.
+PATIENCE = 60.0
+#: What can be chosen of a table; `kind` only for the training file that is made of it.
+CHOICES = ("label", "positive", "group", "kind")
+
+
+class Question(NamedTuple):
+    """A question that a worker answers: which worker, which job, and which words of the address it is told.
+
+    `runs` tells it the chosen runs, too. A refusal has the status 200 where it is an ordinary answer.
+    """
+
+    worker: str
+    job: str
+    words: tuple[str, ...] = ()
+    runs: bool = False
+    refusal_status: int = 400
+
+    async def __call__(self, request: Request) -> Response:
+        state, query = state_of(request), request.query_params
+        settings: dict[str, Any] = {name: query.get(name, "") for name in self.words}
+        if self.runs:
+            settings["runs"] = chosen_runs(request)
+        worker = getattr(state, self.worker)
+        return await answered(worker.ask(self.job, root=str(state.settings.folder), **settings), self.refusal_status)
+
+
+QUESTIONS = {
+    "/api/alike": Question("reader", "alike", ("run",)),
+    "/api/nowcasts": Question("analyst", "nowcasts", ("curve",), runs=True),
+    "/api/summaries": Question("analyst", "summaries", runs=True),
+    "/api/judgement": Question("analyst", "judgement", ("curve",), runs=True, refusal_status=200),
+    "/api/studies": Question("analyst", "studies"),
+    "/api/study": Question("analyst", "study", ("study", "across", "up", "response")),
+    "/api/shares": Question("analyst", "study shares", ("study", "response"), refusal_status=200),
+    "/api/tables": Question("reader", "tables"),
+    "/api/sources": Question("reader", "sources"),
+    "/api/verdicts": Question("analyst", "verdicts"),
+}
 
 
 def routes() -> list[Route]:
@@ -28,15 +80,67 @@ def routes() -> list[Route]:
         Route("/", home),
         Route("/page/{name:path}", page_file),
         Route("/vega.js", vega),
+        Route("/lesson.html", lesson_file),
+        Route("/report", report),
+        *(Route(address, question.__call__) for address, question in QUESTIONS.items()),
         Route("/api/start", start),
         Route("/api/theory", theory),
-        Route("/lesson.html", lesson_file),
-        *run_routes.routes(),
-        *study_routes.routes(),
-        *table_routes.routes(),
-        *what_if_routes.routes(),
-        *job_routes.routes(),
+        Route("/api/runs", rows),
+        Route("/api/curves", curves),
+        Route("/api/columns", columns),
+        Route("/api/what-if", what_if),
+        Route("/api/forecast", forecast),
+        Route("/api/picture", picture),
+        Route(UPLOAD, upload, methods=["POST"]),
+        Route("/api/task", task, methods=["POST"]),
+        Route("/api/jobs", jobs, methods=["GET", "POST"]),
+        Route("/api/cancel", cancel, methods=["POST"]),
     ]
+
+
+def state_of(request: Request) -> State:
+    """What the server holds."""
+    state: State = request.app.state.explorer
+    return state
+
+
+async def answered(work: Awaitable[Any], refusal_status: int = 400) -> Response:
+    """What a worker answers, as JSON; what it refuses, as one sentence."""
+    try:
+        return Response(json.dumps(await work), media_type="application/json")
+    except ValueError as error:
+        return refused(str(error), refusal_status)
+    except Cancelled as error:
+        return refused(str(error), 503)
+
+
+def refused(sentence: str, status: int = 400) -> Response:
+    """One sentence."""
+    return JSONResponse({"error": visible(sentence)}, status)
+
+
+def refused_change(error: Exception, wanted: str) -> Response:
+    """The sentence of an error that has one; else what the request should have held."""
+    return refused(str(error) if type(error) is ValueError else wanted)
+
+
+async def sent(request: Request) -> Any:
+    """The JSON of a request; a ValueError for what could not be told again: infinities, halves of characters."""
+    body = await request.body()
+    try:
+        value = json.loads(body, parse_constant=_no_number)
+        json.dumps(value, ensure_ascii=False).encode()
+    except (ValueError, RecursionError):
+        raise ValueError("A change should be asked for in plain JSON.") from None
+    return value
+
+
+def _no_number(word: str) -> float:
+    raise ValueError(f"{word} is no number")
+
+
+def chosen_runs(request: Request) -> list[str]:
+    return request.query_params.getlist("run")[:MOST_RUNS]
 
 
 async def home(_: Request) -> Response:
@@ -46,9 +150,9 @@ async def home(_: Request) -> Response:
 async def page_file(request: Request) -> Response:
     name = request.path_params["name"]
     text = page_files().get(name)
-    return (
-        PlainTextResponse("There is no such file.", 404) if text is None else Response(text, media_type=kind_of(name))
-    )
+    if text is None:
+        return PlainTextResponse("There is no such file.", 404)
+    return Response(text, media_type=kind_of(name))
 
 
 async def vega(request: Request) -> Response:
@@ -93,3 +197,167 @@ async def lesson_file(request: Request) -> Response:
     page = single_file(title, {**embedded, "pages": pages, "answers": answers})
     attached = {"Content-Disposition": f'attachment; filename="{name}.html"'}
     return Response(page, media_type="text/html", headers=attached)
+
+
+async def report(request: Request) -> Response:
+    """The report of the chosen runs."""
+    state = state_of(request)
+    try:
+        page = await state.analyst.ask("report", root=str(state.settings.folder), runs=chosen_runs(request))
+    except (ValueError, Cancelled) as error:
+        return refused(str(error))
+    return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
+
+
+async def rows(request: Request) -> Response:
+    return await answered(state_of(request).rows(request.query_params.get("known", "")))
+
+
+async def curves(request: Request) -> Response:
+    """The curves of all shown runs in one answer; `known` are the versions that the page has."""
+    state, query, runs = state_of(request), request.query_params, chosen_runs(request)
+    known = dict(zip(runs, query.getlist("known"), strict=False))
+    root, curve = str(state.settings.folder), query.get("curve", "")
+    return await answered(state.reader.ask("curves", root=root, runs=runs, curve=curve, known=known))
+
+
+async def columns(request: Request) -> Response:
+    query = request.query_params
+    given = {name: query[name] for name in CHOICES[:-1] if query.get(name)}
+    return await answered(_of_table(state_of(request), "columns", {"table": query.get("table", ""), **given}))
+
+
+async def _of_table(state: State, job: str, given: dict[str, Any]) -> Any:
+    """The answer of a process that ends if a table takes too long."""
+    try:
+        work = state.table_reader.ask(job, root=str(state.settings.folder), **given)
+        return await asyncio.wait_for(work, PATIENCE)
+    except TimeoutError:
+        raise ValueError(f"This table was not read within {PATIENCE:.0f} seconds.") from None
+
+
+async def what_if(request: Request) -> Response:
+    """What can be bent of a source."""
+    state = state_of(request)
+    source = request.query_params.get("source", "digits")
+    return await answered(state.forecaster.ask("what if", source=source, **own_settings(state.settings)))
+
+
+async def forecast(request: Request) -> Response:
+    """A saved forecast as it is; else the forecast for these settings of the sliders."""
+    state, query = state_of(request), request.query_params
+    source, curve = query.get("source", "digits"), query.get("curve", "")
+    own = own_settings(state.settings)
+    if source.startswith(SAVED):
+        return await answered(state.reader.ask("saved forecast", root=own["root"], source=source, curve=curve))
+    lists = {name: query[name].split(",") if query.get(name) else [] for name in ("weights", "shares")}
+    try:
+        bend = checked_bend({**query, **lists})
+    except ValueError as error:
+        return refused(str(error))
+    full = query.get("full") == "yes"
+    return await answered(state.forecaster.ask("forecast", source=source, bend=bend, full=full, curve=curve, **own))
+
+
+def own_settings(settings: Settings) -> dict[str, Any]:
+    """What the server knows and no page may say."""
+    return {"root": str(settings.folder), "reader": settings.reader, "fetch": settings.allow_runs}
+
+
+def checked_bend(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the sliders as numbers; the sentence says what is missing."""
+    try:
+        bend = {
+            "lr": float(given["lr"]) if given.get("lr") not in (None, "") else None,
+            "steps": int(float(given["steps"])),
+            "weights": [float(one) for one in given.get("weights") or []],
+            "shares": [float(one) for one in given.get("shares") or []],
+            "law": str(given.get("law") or ""),
+        }
+        numbers = [bend["lr"] or 0.0, *bend["weights"], *bend["shares"]]  # type: ignore[misc]
+        if len(numbers) > 1 + 2 * MOST_GROUPS or any(one - one != 0 for one in numbers):
+            raise ValueError
+    except (ValueError, KeyError, TypeError, OverflowError):
+        raise ValueError(
+            "A forecast should have numbers `lr` and `steps`, and `weights` and `shares` of the groups or none."
+        ) from None
+    return bend
+
+
+async def picture(request: Request) -> Response:
+    state, query = state_of(request), request.query_params
+    number = query.get("number", "")
+    words: dict[str, Any] = {name: query.get(name, "") for name in ("name", "variant")}
+    place = int(number) if number.isascii() and number.isdigit() and len(number) < 5 else -1
+    return await answered(state.analyst.ask("picture", root=str(state.settings.folder), number=place, **words))
+
+
+async def upload(request: Request) -> Response:
+    """Keep a table in the folder, under a name of ours; a part of one is not kept."""
+    settings = state_of(request).settings
+    if not settings.allow_runs:
+        return refused(f"{READ_ONLY} bring a table and to train.", 403)
+    folder = settings.folder / PLACE
+    try:
+        name = free_name(folder, request.query_params.get("name", ""))
+    except ValueError as error:
+        return refused(str(error))
+    aside = folder / f".{secrets.token_hex(8)}.aside"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with aside.open("xb") as file:
+            async for part in request.stream():
+                file.write(part)
+        os.link(aside, folder / name)  # unlike a rename, this never replaces a file
+    except OSError as error:
+        return refused(f"The table could not be kept: {error.strerror or error}.", 507)
+    except ClientDisconnect:
+        return refused(f"At most {LARGEST_TABLE // 2**20} MB are read.", 413)
+    finally:
+        with suppress(OSError):
+            aside.unlink()
+    return JSONResponse({"table": address_of(f"{PLACE}/{name}".encode())})
+
+
+async def task(request: Request) -> Response:
+    """Write the training file of a table."""
+    state = state_of(request)
+    if not state.settings.allow_runs:
+        return refused(f"{READ_ONLY} bring a table and to train.", 403)
+    try:
+        change = await sent(request)
+        given = {"table": str(change["table"]), **{name: str(change[name]) for name in CHOICES if change.get(name)}}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        return refused_change(error, "A task should name its table.")
+    return await answered(_of_table(state, "task", given))
+
+
+async def jobs(request: Request) -> Response:
+    """GET: all jobs. POST: start one."""
+    state = state_of(request)
+    if request.method == "GET":
+        return JSONResponse([job.to_json() for job in state.jobs.all()])
+    try:
+        change = await sent(request)
+        kind, settings = str(change["kind"]), change["settings"]
+        if KINDS.get(kind) and not state.settings.allow_runs:
+            return refused(f"{READ_ONLY} train and to run experiments.", 403)
+        own = own_settings(state.settings)
+        if kind == "run quick":
+            settings, own = {"name": str(settings["name"])}, {"root": own["root"]}
+        elif kind == "find groups":
+            lists = {name: [str(one) for one in settings[name][:MOST_RUNS]] for name in ("runs", "without")}
+            settings, own = {**lists, "table": str(settings["table"])}, {"root": own["root"]}
+        elif kind in KINDS:
+            settings = {"source": str(settings["source"]), "bend": checked_bend(settings)}
+        return JSONResponse(state.jobs.start(kind, settings, own).to_json())
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        return refused_change(error, "A job should have a kind and settings.")
+
+
+async def cancel(request: Request) -> Response:
+    state = state_of(request)
+    try:
+        return JSONResponse(state.jobs.cancel(int((await sent(request))["number"])).to_json())
+    except (ValueError, KeyError, TypeError, OverflowError) as error:
+        return refused_change(error, "Say which job to cancel.")

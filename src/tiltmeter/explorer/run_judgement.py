@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from dataclasses import asdict
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -11,20 +12,21 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.explorer.run_curves import downsample, first_curve
-from tiltmeter.explorer.run_rows import refusal, run_folder, state_of
+from tiltmeter.explorer.run_rows import Remembered, paths_of_runs, refusal, run_folder, state_of
 from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.headline import term
+from tiltmeter.leaders.judgement import differences_of
 from tiltmeter.leaders.leaders import Leaders, leaders
-from tiltmeter.leaders.points import JUDGED
+from tiltmeter.leaders.points import JUDGED, pairs
 from tiltmeter.leaders.seed_bands import recorded_errors
 from tiltmeter.leaders.stopping import stopping
 from tiltmeter.names import NOBODY, better_of
+from tiltmeter.pairs import groups_of
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory, When, load, stack
+from tiltmeter.record.directory.journal import CURVES
 from tiltmeter.record.origin import Origin
 from tiltmeter.shown_text import percent, visible
-
-WORDS = ("smallest gap", "best mean", "best worst group")
 
 
 def stopping_told(trajectory: Trajectory, curve: str = "loss") -> dict[str, Any]:
@@ -36,11 +38,7 @@ def stopping_told(trajectory: Trajectory, curve: str = "loss") -> dict[str, Any]
     note = f"Among the evaluations whose mean {advice.quality} is within {percent(advice.within, 0)} of the best."
     if advice.judged == "same points":
         note += " Chosen and measured on the same points, so these numbers are too good."
-    rules = [
-        {"rule": word, "time": rule.time, "gap": rule.gap, "mean": rule.mean, "worst": rule.worst}
-        for rule, word in zip(advice.rules, WORDS, strict=True)
-    ]
-    return {"stopping": rules, "stopping_note": visible(note)}
+    return {"stopping": list(map(asdict, advice.rules)), "stopping_note": visible(note)}
 
 
 LEVEL = 0.05
@@ -66,22 +64,15 @@ def live_differences(runs: Sequence[Trajectory], curve: str, level: float = LEVE
     times = first[curve].coords["time"].values[:count]
     if count == 0 or any(not np.array_equal(run[curve].coords["time"].values[:count], times) for run in runs):
         raise ValueError("While they train nobody is named: these runs are looked at at different times.")
-    groups = first[curve].coords["group"].values.tolist()
+    groups = groups_of(first[curve])
     values, errors = (
         np.stack([run[name].transpose("time", "group").values[:count] for run in runs])
         for name in (curve, f"{curve}_se")
     )
-    pairs = list(combinations(range(len(groups)), 2))
-    contrasts = np.zeros((len(pairs), len(groups)))
-    for row, (a, b) in enumerate(pairs):
-        contrasts[row, a], contrasts[row, b] = 1.0, -1.0
-    band = recorded_errors(values, errors, contrasts, level, max(planned, count) * len(pairs))
-    better = better_of(curve, first[curve])
-    found = []
-    for row, (a, b) in enumerate(pairs):
-        limits = (part[:, row] for part in (band.gap, band.lower, band.upper))
-        found.append(Difference(curve, better, (groups[a], groups[b]), first.clock, times, *limits))
-    return found, planned
+    contrasts = pairs(len(groups))
+    band = recorded_errors(values, errors, contrasts, level, max(planned, count) * len(contrasts))
+    named = list(combinations(groups, 2))
+    return list(differences_of(first, {curve: band}, named, {curve: times})), planned
 
 
 def planned_evaluations(origin: Origin) -> int | None:
@@ -99,32 +90,27 @@ def planned_evaluations(origin: Origin) -> int | None:
         return None
 
 
-def live_sentence(
-    found: Sequence[Difference], run: Trajectory, evaluations: int, planned: int, level: float = LEVEL
-) -> str:
-    """Who leads, and in a second line what it holds for."""
-    groups = tuple(dict.fromkeys(group for one in found for group in one.pair))
+def live_told(found: Sequence[Difference], run: Trajectory, planned: int) -> dict[str, Any]:
+    """Who leads with what it holds for in a second line, and the lead changes."""
+    groups, evaluations = tuple(dict.fromkeys(group for one in found for group in one.pair)), len(found[0].times)
     judged = Leaders(
-        *(tuple(found), (found[0].curve,), groups, level, "run", "standard errors", evaluations, found[0].clock),
+        *(tuple(found), (found[0].curve,), groups, LEVEL, "run", "standard errors", evaluations, found[0].clock),
         trajectory=run,
     )
     licence = f"While it trains, {evaluations} of {planned} planned evaluations; all tested together"
-    return f"{judged.headline.line}\n{licence}, {100 * level:g} % error rate."
-
-
-def live_told(found: Sequence[Difference], run: Trajectory, planned: int) -> dict[str, Any]:
-    """Sentence and crossings."""
-    evaluations = len(found[0].times)
     changes = [
         {"time": change.high, "low": change.low, "high": change.high, "after": change.after}
         for one in found
         for change in one.changes
     ]
-    return {"sentence": live_sentence(found, run, evaluations, planned), "crossings": changes}
+    return {
+        "sentence": f"{judged.headline.line}\n{licence}, {100 * LEVEL:g} % error rate.",
+        "crossings": changes,
+    }
 
 
-#: What was judged before: (path, curve) -> size of the file and state of the run, answer.
-_judged: dict[tuple[Path, str], tuple[tuple[int, str], dict[str, Any]]] = {}
+#: What was judged before, by the size of its file and the state of the run.
+_judged = Remembered()
 #: Above so many evaluations a run is judged at an even selection of them.
 MOST_LOOKS = 400
 
@@ -132,33 +118,32 @@ MOST_LOOKS = 400
 def run_summaries(root: str, runs: Sequence[str], curve: str = "") -> dict[str, Any]:
     """For every run who leads now and the last lead change that is clear, or why that cannot be said."""
     there = run_folder(Path(root))
-    answers = {}
-    for run in runs:
-        if run in there:
-            answers[run] = _summary(Path(root), there[run], curve)
-    return answers
+    return {run: _summary(Path(root), there[run], curve) for run in runs if run in there}
 
 
 def _summary(root: Path, path: Path, curve: str) -> dict[str, Any]:
+    def judged(running: bool) -> dict[str, Any]:
+        try:
+            return _told(loaded(root, path), curve, running)
+        except (ValueError, KeyError, TypeError, OSError) as error:
+            return {"leader": "not judged", "crossing": None, "why": visible(str(error))}
+
+    state = state_of(path)
     try:
-        now = (path / "curves.jsonl").stat().st_size, state_of(path)
-        known = _judged.get((path, curve))
-        if known is not None and known[0] == now:
-            return known[1]
-        answer = _told(loaded(root, path), curve, now[1] == "running")
-    except (ValueError, KeyError, TypeError, OSError) as error:
-        now, answer = (-1, ""), {"leader": "not judged", "crossing": None, "why": visible(str(error))}
-    _judged[path, curve] = now, answer
+        now = (path / CURVES).stat().st_size, state
+    except OSError as error:
+        return {"leader": "not judged", "crossing": None, "why": visible(str(error))}
+    answer: dict[str, Any] = _judged.get((path, curve), now, lambda: judged(state == "running"))
     return answer
 
 
 def _told(run: Trajectory, curve: str, running: bool) -> dict[str, Any]:
     if running:
-        run, curve = _with_groups(run, curve)
-        pairs, planned = live_differences([run], curve)
-        ahead = {one.leader[-1] for one in pairs if len(one.times)} if len(pairs) == 1 else set()
+        curve = _with_groups(run, curve)
+        differences, planned = live_differences([run], curve)
+        ahead = {one.leader[-1] for one in differences if len(one.times)} if len(differences) == 1 else set()
         leader = next(iter(ahead), NOBODY)
-        changes = live_told(pairs, run, planned)["crossings"]
+        changes = live_told(differences, run, planned)["crossings"]
         last = max(([one["low"], one["high"]] for one in changes), default=None)
     else:
         followed, drawn = _followed(run, curve)
@@ -170,11 +155,9 @@ def _told(run: Trajectory, curve: str, running: bool) -> dict[str, Any]:
 
 def run_judgement(root: str, runs: Sequence[str], curve: str) -> dict[str, Any]:
     """The sentence, the bands of every pair, crossings and stopping rules of one run, or of seeds taken together."""
-    there = run_folder(Path(root))
-    several = [loaded(Path(root), there[run]) for run in runs if run in there]
-    if not several:
-        raise ValueError("This run is no longer there.")
-    if any(state_of(there[run]) == "running" for run in runs if run in there):
+    paths = paths_of_runs(root, runs)
+    several = [loaded(Path(root), path) for path in paths]
+    if any(state_of(path) == "running" for path in paths):
         return _of_running(several, curve)
     trajectory = several[0] if len(several) == 1 else stack(several)
     trajectory, curve = _followed(trajectory, curve)
@@ -205,18 +188,17 @@ def answer_first(trajectory: Trajectory, judged: Leaders) -> str:
 
 def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:
     """Limits that hold for all planned evaluations, and no advice when to stop, which needs the whole run."""
-    curve = _with_groups(several[0], curve)[1]
-    pairs, planned = live_differences(several, curve)
-    told = live_told(pairs, several[0], planned)
+    curve = _with_groups(several[0], curve)
+    differences, planned = live_differences(several, curve)
+    told = live_told(differences, several[0], planned)
     changes = [{**one, "after": group_name(one["after"])} for one in told["crossings"]]
     return {
         "sentence": visible(told["sentence"]),
         "curve": visible(curve),
         "better": better_of(curve, several[0][curve]),
-        "evaluations": len(pairs[0].times),
-        "planned": planned,
+        "evaluations": len(differences[0].times),
         "crossings": changes,
-        "bands": [_band(one) for one in pairs if one.judged],
+        "bands": [_band(one) for one in differences if one.judged],
         "stopping": [],
         "stopping_refused": "Advice when to stop is given when the run is over.",
     }
@@ -226,10 +208,7 @@ def run_report(root: str, runs: Sequence[str]) -> str:
     """The report of these runs as HTML."""
     from tiltmeter.report.runs import report
 
-    there = run_folder(Path(root))
-    chosen = [loaded(Path(root), there[run]) for run in runs if run in there]
-    if not chosen:
-        raise ValueError("This run is no longer there.")
+    chosen = [loaded(Path(root), path) for path in paths_of_runs(root, runs)]
     with tempfile.TemporaryDirectory() as folder:
         return report(chosen, Path(folder) / "report.html").read_text(encoding="utf-8")
 
@@ -245,17 +224,17 @@ def loaded(root: Path, path: Path) -> Trajectory:
     return run
 
 
-def _with_groups(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
+def _with_groups(trajectory: Trajectory, curve: str) -> str:
     """The curve to judge: the one asked for, or the first that has groups."""
     names = [name for name in (curve, *JUDGED) if name in trajectory and "group" in trajectory[name].dims]
     if not names:
         raise ValueError("There is no curve of groups in which one could lead.")
-    return trajectory, first_curve(trajectory, curve, names)
+    return first_curve(trajectory, curve, names)
 
 
 def _followed(trajectory: Trajectory, curve: str) -> tuple[Trajectory, str]:
     """The run at no more evaluations than can be judged at once, and the curve to judge."""
-    found = _with_groups(trajectory, curve)[1]
+    found = _with_groups(trajectory, curve)
     evaluations = trajectory[found].sizes["time"]
     if evaluations <= MOST_LOOKS or trajectory.evaluate is not None:
         return trajectory, found

@@ -7,7 +7,8 @@ import json
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -36,11 +37,7 @@ def run_folder(root: Path, age: float = 1.0) -> dict[str, Path]:
     scanned = _scanned.get(root)
     if scanned is not None and time.monotonic() - scanned[0] < age:
         return scanned[1]
-    found: dict[str, Path] = {}
-    for path in _runs(root, root, DEPTH):
-        found[address_of(os.fsencode(path.relative_to(root).as_posix()) if path != root else b".")] = path
-        if len(found) >= MOST:
-            break
+    found = addressed(root, islice(folders_with(root, RUN, follow=root), MOST))
     _scanned[root] = time.monotonic(), found
     return found
 
@@ -48,7 +45,33 @@ def run_folder(root: Path, age: float = 1.0) -> dict[str, Path]:
 def has_run(root: Path) -> bool:
     """Whether there is any run below the folder."""
     root = root.resolve()
-    return next(_runs(root, root, DEPTH), None) is not None
+    return next(folders_with(root, RUN, follow=root), None) is not None
+
+
+def paths_of_runs(root: str, runs: Sequence[str]) -> list[Path]:
+    """The directories of these runs that are still there; a ValueError if none is."""
+    there = run_folder(Path(root))
+    paths = [there[run] for run in runs if run in there]
+    if not paths:
+        raise ValueError("This run is no longer there.")
+    return paths
+
+
+class Remembered:
+    """Values by key, made again when their version has changed; beyond `most` the oldest is forgotten."""
+
+    def __init__(self, most: int = 100_000) -> None:
+        self._values: dict[Hashable, tuple[Any, Any]] = {}
+        self._most = most
+
+    def get(self, key: Hashable, version: Any, make: Callable[[], Any]) -> Any:
+        known = self._values.pop(key, None)
+        if known is None or known[0] != version:
+            known = version, make()
+        self._values[key] = known
+        while len(self._values) > self._most:
+            del self._values[next(iter(self._values))]
+        return known[1]
 
 
 def address_of(name: bytes) -> str:
@@ -59,6 +82,17 @@ def address_of(name: bytes) -> str:
     """
     text = name.decode("utf-8", "replace")
     return text if _PLAIN.fullmatch(text) else f"~{hashlib.blake2b(name, digest_size=8).hexdigest()}"
+
+
+def addressed(root: Path, paths: Iterable[Path]) -> dict[str, Path]:
+    """Paths below the folder by their names in addresses."""
+    return {address_of(os.fsencode(path.relative_to(root).as_posix())): path for path in paths}
+
+
+def name_below(path: Path, root: Path) -> str:
+    """The name under which the page shows a path below the folder."""
+    text = path.relative_to(root).as_posix() if path != root else path.name
+    return visible(text.encode("utf-8", "replace").decode())
 
 
 def files_below(folder: Path, endings: tuple[str, ...], largest: int, depth: int = DEPTH) -> Iterator[Path]:
@@ -94,25 +128,30 @@ def refusal(root: Path, run: Path) -> str | None:
     return None
 
 
-def _runs(folder: Path, root: Path, depth: int) -> Iterator[Path]:
+def folders_with(folder: Path, mark: str, depth: int = DEPTH, follow: Path | None = None) -> Iterator[Path]:
+    """Folders that hold a file of this name, in order; nothing hidden, and nothing inside of them or of runs.
+
+    A link is followed where it leads to such a folder below `follow`, without going deeper.
+    """
     try:
         entries = list(os.scandir(folder))
     except OSError:
         return
-    if any(entry.name == RUN for entry in entries):
+    names = {entry.name for entry in entries}
+    if mark in names:
         yield folder
-        return
-    if depth == 0:
+    if mark in names or RUN in names or not depth:
         return
     for entry in sorted(entries, key=lambda one: one.name):
         if entry.name.startswith("."):
             continue  # being written aside
-        if entry.is_symlink():
-            path = Path(entry.path)
-            if path.is_dir() and is_inside(path, root) and not root.is_relative_to(path.resolve()):
-                yield from (one for one in _runs(path, root, 0))
-        elif entry.is_dir():
-            yield from _runs(Path(entry.path), root, depth - 1)
+        path = Path(entry.path)
+        if not entry.is_symlink():
+            if entry.is_dir():
+                yield from folders_with(path, mark, depth - 1, follow)
+        elif follow is not None and path.is_dir() and is_inside(path, follow):
+            circle = follow.is_relative_to(path.resolve())
+            yield from () if circle else folders_with(path, mark, 0)
 
 
 def is_inside(path: Path, root: Path) -> bool:
@@ -123,10 +162,8 @@ def is_inside(path: Path, root: Path) -> bool:
         return False
 
 
-#: How a run ended, by its end.json: path -> (date, size), state.
-_ends: dict[Path, tuple[tuple[int, int], str]] = {}
-#: What it is alike to, by its run.json: path -> date, checksum.
-_origins: dict[Path, tuple[int, str | None]] = {}
+#: How a run ended, by the date and size of its end.json; and what it is alike to, by the date of its run.json.
+_ends, _checksums = Remembered(), Remembered()
 
 
 def run_rows(root: str, known: str = "") -> dict[str, Any]:
@@ -144,12 +181,9 @@ def run_rows(root: str, known: str = "") -> dict[str, Any]:
             status = os.stat(run / CURVES)
         except OSError:
             continue  # deleted meanwhile
-        name = (
-            visible(run.relative_to(place).as_posix().encode("utf-8", "replace").decode()) if run != place else run.name
-        )
         row = {
             "run": address,
-            "name": name,
+            "name": name_below(run, place),
             "state": state_of(run),
             "changed": status.st_mtime,
             "bytes": status.st_size,
@@ -180,16 +214,15 @@ def runs_alike(root: str, run: str) -> list[str]:
 
 
 def _alike(run: Path) -> str | None:
+    def checksum() -> str | None:
+        header = read_header(run)
+        return alike(header.origin) if isinstance(header, TrajectoryHeader) else None
+
     try:
-        date = os.stat(run / RUN).st_mtime_ns
-        known = _origins.get(run)
-        if known is None or known[0] != date:
-            header = read_header(run)
-            found = alike(header.origin) if isinstance(header, TrajectoryHeader) else None
-            known = _origins[run] = date, found
+        found: str | None = _checksums.get(run, os.stat(run / RUN).st_mtime_ns, checksum)
     except (ValueError, OSError):
         return None
-    return known[1]
+    return found
 
 
 def alike(origin: Origin) -> str:
@@ -210,14 +243,13 @@ def state_of(run: Path) -> str:
         status = os.stat(run / END)
     except OSError:
         return "running" if live_writer(run / LOCK) is not None else "died"
-    date = status.st_mtime_ns, status.st_size
-    known = _ends.get(run)
-    if known is not None and known[0] == date:
-        return known[1]
-    try:
-        end = read_end(run) if status.st_size < 2**20 else None
-        state = "unknown" if end is None else end.state
-    except (ValueError, OSError):
-        state = "unknown"
-    _ends[run] = date, state
+
+    def ended() -> str:
+        try:
+            end = read_end(run) if status.st_size < 2**20 else None
+        except (ValueError, OSError):
+            end = None
+        return "unknown" if end is None else end.state
+
+    state: str = _ends.get(run, (status.st_mtime_ns, status.st_size), ended)
     return state

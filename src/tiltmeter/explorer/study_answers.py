@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from itertools import product
 from math import prod
 from pathlib import Path
@@ -18,16 +15,15 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.arguments import checked_seeds
-from tiltmeter.explorer.run_rows import DEPTH, address_of, is_inside, refusal
+from tiltmeter.explorer.run_rows import address_of, addressed, folders_with, is_inside, name_below, refusal
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import load
 from tiltmeter.record.directory.lock import live_writer
 from tiltmeter.shown_text import visible
-from tiltmeter.study.folder import CELLS, FAILED, STUDY, WORK, Failure, Places, read_study
-from tiltmeter.study.function_reference import FunctionReference
-from tiltmeter.study.grid import Cell, checked_cells, checked_factors, settings_of, text
+from tiltmeter.study.folder import CELLS, FAILED, STUDY, WORK, Failure, read_study
+from tiltmeter.study.grid import Cell, text
 from tiltmeter.study.status import status_of
+from tiltmeter.study.study import Study
 from tiltmeter.study.table import build_table, last_values
 from tiltmeter.study.variance.shares import shares
 
@@ -35,64 +31,24 @@ from tiltmeter.study.variance.shares import shares
 MOST_CELLS, MOST_BYTES = 50_000, 2**24
 
 
-@dataclass(frozen=True)
-class StoredStudy:
-    """What `study.json` says. A file that somebody sent may name any function, so it is never imported here."""
-
-    root: Path
-    function: str
-    factors: dict[str, list[Any]]
-    seeds: tuple[int, ...] | None
-    cells: tuple[dict[str, Any], ...] | None
-    fraction: float | None
-    version: str
-
-    @classmethod
-    def read(cls, folder: Path) -> StoredStudy:
-        if (folder / STUDY).stat().st_size > MOST_BYTES:
-            raise ValueError(f"{STUDY} is larger than {MOST_BYTES // 2**20} MB, the most that is read here.")
-        said = read_study(folder)
-        factors = checked_factors(said["factors"])
-        if isinstance(said["seeds"], int) and said["seeds"] > MOST_CELLS:
-            raise ValueError(f"This study has {said['seeds']:,} seeds; up to {MOST_CELLS:,} cells are shown here.")
-        seeds = None if said["seeds"] is None else checked_seeds(said["seeds"])
-        count = prod(len(values) for values in factors.values()) * len(seeds or (0,))
-        if count > MOST_CELLS:
-            raise ValueError(f"This study has {count:,} cells; up to {MOST_CELLS:,} are shown here.")
-        cells = None if said["cells"] is None else checked_cells(said["cells"], factors)
-        function = FunctionReference(**said["cell"]).text
-        return cls(folder, function, factors, seeds, cells, said["fraction"], str(said["version"]))
-
-    @cached_property
-    def places(self) -> Places:
-        return Places(self.root)
-
-    @cached_property
-    def all_cells(self) -> tuple[Cell, ...]:
-        settings = settings_of(self.factors, self.cells, self.fraction, self.seeds)
-        return tuple(Cell.of(one, self.function, self.version) for one in settings)
+def stored_study(folder: Path) -> Study:
+    """The study of a folder, not too large to be shown. Its function, which may be any, is never imported here."""
+    if (folder / STUDY).stat().st_size > MOST_BYTES:
+        raise ValueError(f"{STUDY} is larger than {MOST_BYTES // 2**20} MB, the most that is read here.")
+    said = read_study(folder)
+    if isinstance(said["seeds"], int) and said["seeds"] > MOST_CELLS:
+        raise ValueError(f"This study has {said['seeds']:,} seeds; up to {MOST_CELLS:,} cells are shown here.")
+    study = Study.load(folder)
+    count = prod(len(values) for values in study.levels.values()) * len(study.all_seeds or (0,))
+    if count > MOST_CELLS:
+        raise ValueError(f"This study has {count:,} cells; up to {MOST_CELLS:,} are shown here.")
+    return study
 
 
 def study_folder(root: Path) -> dict[str, Path]:
     """Every study below the folder by its name in addresses; links are not followed."""
     root = root.resolve()
-    found: dict[str, Path] = {}
-    for path in _studies(root, DEPTH):
-        found[address_of(os.fsencode(path.relative_to(root).as_posix()) if path != root else b".")] = path
-    return found
-
-
-def _studies(folder: Path, depth: int) -> list[Path]:
-    try:
-        entries = sorted(os.scandir(folder), key=lambda one: one.name)
-    except OSError:
-        return []
-    if any(entry.name == STUDY and entry.is_file(follow_symlinks=False) for entry in entries):
-        return [folder]
-    if depth == 0:
-        return []
-    inner = [Path(e.path) for e in entries if e.is_dir(follow_symlinks=False) and not e.name.startswith(".")]
-    return [one for path in inner for one in _studies(path, depth - 1)]
+    return addressed(root, (path for path in folders_with(root, STUDY) if not (path / STUDY).is_symlink()))
 
 
 #: Seconds that one question may take; the page asks again for the rest.
@@ -104,7 +60,7 @@ _read: dict[Path, Mapping[str, float]] = {}
 KEPT = 100_000
 
 
-def study_numbers(root: Path, study: StoredStudy) -> tuple[xr.Dataset, int, int]:
+def study_numbers(root: Path, study: Study) -> tuple[xr.Dataset, int, int]:
     """The table of numbers so far, how many complete cells it holds, and how many there are."""
     done = study.places.keys(CELLS)
     wanted = [cell for cell in study.all_cells if cell.key in done]
@@ -119,7 +75,7 @@ def study_numbers(root: Path, study: StoredStudy) -> tuple[xr.Dataset, int, int]
         found.append((cell.settings, _read[place]))
     while len(_read) > KEPT:
         del _read[next(iter(_read))]
-    return build_table(study.factors, study.seeds, found, dict), len(found), len(wanted)  # type: ignore[arg-type]
+    return build_table(study.levels, study.all_seeds, found, dict), len(found), len(wanted)  # type: ignore[arg-type]
 
 
 def _numbers(root: Path, place: Path) -> dict[str, float]:
@@ -168,11 +124,13 @@ def study_rows(root: str) -> list[dict[str, Any]]:
     """Every study below the folder with its status, or the sentence that says why it cannot be read."""
     rows = []
     for address, path in study_folder(Path(root)).items():
-        name = visible(path.relative_to(Path(root).resolve()).as_posix()) if path != Path(root).resolve() else path.name
-        row: dict[str, Any] = {"study": address, "name": name}
+        row: dict[str, Any] = {"study": address, "name": name_below(path, Path(root).resolve())}
         try:
-            study = StoredStudy.read(path)
-            row |= {"function": visible(study.function), "status": str(status_of(study.all_cells, study.places, None))}
+            study = stored_study(path)
+            row |= {
+                "function": visible(study.reference.text),
+                "status": str(status_of(study.all_cells, study.places, None)),
+            }
         except Exception as error:  # one bad file never hides the others
             row["error"] = visible(str(error).replace(str(Path(root).resolve()), ""))
         rows.append(row)
@@ -199,9 +157,9 @@ def study_answers(root: str, study: str, across: str, up: str, response: str) ->
         "sentence": str(status),
         "reading": None if read == complete else f"{read} of {complete} complete cells read so far",
         "factors": [
-            {"name": name, "levels": [visible(text(one)) for one in levels]} for name, levels in found.factors.items()
+            {"name": name, "levels": [visible(text(one)) for one in levels]} for name, levels in found.levels.items()
         ],
-        "seeds": 0 if found.seeds is None else len(found.seeds),
+        "seeds": len(found.all_seeds or ()),
         "axes": axes,
         "responses": names,
         "response": chosen,
@@ -240,24 +198,24 @@ def first_response(names: list[str]) -> str | None:
     return next((some[0] for some in (named, *both, gaps, losses, errors, names) if some), None)
 
 
-def _found(root: str, study: str) -> StoredStudy:
+def _found(root: str, study: str) -> Study:
     there = study_folder(Path(root))
     if study not in there:
         raise ValueError("This study is no longer there.")
-    return StoredStudy.read(there[study])
+    return stored_study(there[study])
 
 
-def _axes(study: StoredStudy, across: str, up: str) -> list[str]:
+def _axes(study: Study, across: str, up: str) -> list[str]:
     """Two different factors, or the only one: those asked for, else the first ones with several levels."""
-    several = sorted(study.factors, key=lambda name: len(study.factors[name]) < 2)
-    first = across if across in study.factors else several[0]
+    several = sorted(study.levels, key=lambda name: len(study.levels[name]) < 2)
+    first = across if across in study.levels else several[0]
     others = [name for name in several if name != first]
     return [first, up if up in others else others[0]] if others else [first]
 
 
-def _squares(study: StoredStudy, axes: list[str], root: Path) -> list[dict[str, Any]]:
+def _squares(study: Study, axes: list[str], root: Path) -> list[dict[str, Any]]:
     states = _states(study)
-    places = [{text(value): i for i, value in enumerate(study.factors[name])} for name in axes]
+    places = [{text(value): i for i, value in enumerate(study.levels[name])} for name in axes]
     found: dict[tuple[int, ...], Counter[str]] = {}
     runs: dict[tuple[int, ...], list[str]] = {}
     for cell in study.all_cells:
@@ -269,7 +227,7 @@ def _squares(study: StoredStudy, axes: list[str], root: Path) -> list[dict[str, 
     return [{"at": list(at), "states": dict(count), "runs": runs.get(at, [])} for at, count in found.items()]
 
 
-def _states(study: StoredStudy) -> dict[str, str]:
+def _states(study: Study) -> dict[str, str]:
     done, failed, work = (study.places.keys(part) for part in (CELLS, FAILED, WORK))
 
     def state(cell: Cell) -> str:
@@ -282,7 +240,7 @@ def _states(study: StoredStudy) -> dict[str, str]:
     return {cell.key: state(cell) for cell in study.all_cells}
 
 
-def _failures(study: StoredStudy, root: Path) -> list[str]:
+def _failures(study: Study, root: Path) -> list[str]:
     failed = study.places.keys(FAILED) - study.places.keys(CELLS)
     found: list[str] = []
     for cell in study.all_cells:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
 from tiltmeter.data.any_frame import any_frame
 from tiltmeter.data.training_file import TableTask, missing_values, table_task, training_file
-from tiltmeter.explorer.run_rows import address_of, files_below
+from tiltmeter.explorer.run_rows import address_of, addressed, files_below, name_below
 from tiltmeter.explorer.settings import LARGEST_TABLE
 from tiltmeter.shown_text import visible
 
@@ -39,10 +40,7 @@ def unused(folder: Path, name: str) -> str:
 def table_rows(root: str) -> list[dict[str, str]]:
     """Every table below the folder that is small enough to be read here."""
     place = Path(root).resolve()
-    return [
-        {"table": address, "name": visible(path.relative_to(place).as_posix())}
-        for address, path in _tables(place).items()
-    ]
+    return [{"table": address, "name": name_below(path, place)} for address, path in _tables(place).items()]
 
 
 def table_columns(
@@ -107,9 +105,4 @@ def table_path(root: str, table: str) -> Path:
 
 
 def _tables(root: Path) -> dict[str, Path]:
-    found = {}
-    for path in files_below(root, ENDINGS, LARGEST_TABLE):
-        found[address_of(os.fsencode(path.relative_to(root).as_posix()))] = path
-        if len(found) == MOST:
-            break
-    return found
+    return addressed(root, islice(files_below(root, ENDINGS, LARGEST_TABLE), MOST))

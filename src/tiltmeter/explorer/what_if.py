@@ -8,12 +8,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.explorer.experiment import Experiment, learning_rate
+from tiltmeter.explorer.experiment import Experiment, TangentExperiment, learning_rate
 from tiltmeter.explorer.run_curves import first_curve, series, shown
 from tiltmeter.explorer.run_judgement import answer_first, loaded
 from tiltmeter.explorer.run_rows import address_of, run_folder
 from tiltmeter.explorer.settings import PLACE
-from tiltmeter.explorer.tangent_experiment import TangentExperiment
 from tiltmeter.explorer.what_if_sources import SAVED, experiment_of
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.plot.theme import group_name

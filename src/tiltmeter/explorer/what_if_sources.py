@@ -4,20 +4,25 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.explorer.experiment import Experiment
-from tiltmeter.explorer.run_rows import DEPTH, address_of, files_below, is_inside, run_folder
-from tiltmeter.explorer.tangent_experiment import TangentExperiment, tangent_experiment
+from tiltmeter.explorer.experiment import Experiment, TangentExperiment, tangent_experiment
+from tiltmeter.explorer.run_rows import (
+    Remembered,
+    addressed,
+    files_below,
+    folders_with,
+    is_inside,
+    name_below,
+    run_folder,
+)
 from tiltmeter.forecast.kernel.saved_tangent import ARRAYS
-from tiltmeter.forecast.kernel.saved_tangent import TANGENT as MARK
 from tiltmeter.forecast.kernel.saved_tangent import TANGENT as TANGENT_FILE
 from tiltmeter.record.directory.journal import CURVES
 from tiltmeter.record.directory.small_files import RUN, TrajectoryHeader, read_header
-from tiltmeter.shown_text import visible
 
 #: The most bytes of kernels that the explorer reads.
 MOST_BYTES = 2**30
@@ -25,10 +30,7 @@ MOST_BYTES = 2**30
 
 def tangent_folders(root: Path) -> dict[str, Path]:
     """Every saved Tangent below the folder by its name in addresses; links to folders are not followed."""
-    return {
-        address_of(os.fsencode(path.relative_to(root).as_posix()) if path != root else b"."): path
-        for path in _tangents(root, DEPTH)
-    }
+    return addressed(root, folders_with(root, TANGENT_FILE))
 
 
 def check_readable(path: Path, root: Path) -> None:
@@ -44,27 +46,11 @@ def check_readable(path: Path, root: Path) -> None:
         )
 
 
-def _tangents(folder: Path, depth: int) -> Iterator[Path]:
-    try:
-        entries = sorted(os.scandir(folder), key=lambda entry: entry.name)
-    except OSError:
-        return
-    names = {entry.name for entry in entries}
-    if TANGENT_FILE in names:
-        yield folder
-    if TANGENT_FILE in names or RUN in names or not depth:
-        return
-    for entry in entries:
-        if entry.is_dir(follow_symlinks=False) and not entry.name.startswith("."):
-            yield from _tangents(Path(entry.path), depth - 1)
-
-
 DIGITS, FILE, TANGENT, SAVED = "digits", "file/", "tangent/", "run/"
 #: The most bytes of a TOML file, and the newest runs that are asked whether they are forecasts.
 LARGEST_FILE, NEWEST = 2**20, 300
-#: The experiments that were bent last: source -> date of the file, experiment.
-_made: dict[tuple[str, str], tuple[int, Experiment | TangentExperiment]] = {}
-KEPT = 2
+#: The experiments that were bent last, by the date of their file.
+_made = Remembered(2)
 
 
 def what_if_sources(root: str) -> list[dict[str, str]]:
@@ -72,9 +58,9 @@ def what_if_sources(root: str) -> list[dict[str, str]]:
     found = [{"source": DIGITS, "kind": "digits", "name": "the digits example"}]
     place = Path(root).resolve()
     for address, path in training_files(place).items():
-        found.append({"source": FILE + address, "kind": "file", "name": visible(path.relative_to(place).as_posix())})
+        found.append({"source": FILE + address, "kind": "file", "name": name_below(path, place)})
     for address, path in tangent_folders(place).items():
-        name = f"saved Tangent {visible(path.relative_to(place).as_posix())}"
+        name = f"saved Tangent {name_below(path, place)}"
         found.append({"source": TANGENT + address, "kind": "tangent", "name": name})
     for address, path in _newest(place):
         try:
@@ -82,7 +68,7 @@ def what_if_sources(root: str) -> list[dict[str, str]]:
         except (ValueError, OSError):
             continue
         if isinstance(header, TrajectoryHeader) and header.origin.source == "forecast":
-            name = visible(path.relative_to(place).as_posix())
+            name = name_below(path, place)
             found.append({"source": SAVED + address, "kind": "saved", "name": f"saved forecast {name}"})
     return found
 
@@ -103,8 +89,8 @@ def experiment_of(root: str, source: str, reader: str | None, fetch: bool) -> Ex
         if folder is None:
             raise ValueError("This Tangent is no longer there.")
         check_readable(folder, place)
-        name = visible(folder.relative_to(place).as_posix())
-        return _kept(root, source, folder / MARK, lambda: tangent_experiment(folder, name))
+        name = name_below(folder, place)
+        return _kept(root, source, folder / TANGENT_FILE, lambda: tangent_experiment(folder, name))
     path = training_files(place).get(source.removeprefix(FILE)) if source.startswith(FILE) else None
     if path is None or reader is None:
         raise ValueError("This file is no longer there.")
@@ -114,27 +100,21 @@ def experiment_of(root: str, source: str, reader: str | None, fetch: bool) -> Ex
 
 def _kept(root: str, source: str, path: Path, make: Callable[[], Any]) -> Experiment | TangentExperiment:
     """What was made of this file before, unless the file has changed since."""
-    date = path.stat().st_mtime_ns
-    known = _made.get((root, source))
-    if known is None or known[0] != date:
-        known = date, make()
-        _made[root, source] = known
-        while len(_made) > KEPT:
-            del _made[next(iter(_made))]
-    return known[1]
+    experiment: Experiment | TangentExperiment = _made.get((root, source), path.stat().st_mtime_ns, make)
+    return experiment
 
 
 def training_files(root: Path) -> dict[str, Path]:
     """The TOML files below the folder that have a [training] table, by their names in addresses."""
-    found = {}
-    for path in files_below(root, (".toml",), LARGEST_FILE):
-        try:
-            tables = tomllib.loads(path.read_text(encoding="utf-8"))
-        except (OSError, ValueError, RecursionError):
-            continue  # one bad file never hides the others
-        if isinstance(tables.get("training"), dict):
-            found[address_of(os.fsencode(path.relative_to(root).as_posix()))] = path
-    return found
+    return addressed(root, filter(_has_training, files_below(root, (".toml",), LARGEST_FILE)))
+
+
+def _has_training(path: Path) -> bool:
+    try:
+        tables = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return False  # one bad file never hides the others
+    return isinstance(tables.get("training"), dict)
 
 
 def _newest(root: Path) -> list[tuple[str, Path]]:

@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.arguments import A_RUN, checked_kind, checked_path
-from tiltmeter.export.tables import plain_label, to_csv, to_latex, to_parquet
+from tiltmeter.export.tables import needed, plain_label, to_csv, to_latex, to_parquet
 from tiltmeter.export.trackers import to_tensorboard
 from tiltmeter.record import Trajectory
 
@@ -61,11 +61,8 @@ def write(run: Trajectory, path: str | os.PathLike[str], *, curves: Sequence[str
 def to_netcdf(run: Trajectory, place: Path) -> None:
     """A NetCDF-4 file. Labels that are no plain text or numbers (intersections) become text."""
     tree = curve_tree(run)
-    try:
-        import h5netcdf  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
-        import h5py  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
-    except ImportError:
-        raise ImportError("NetCDF needs h5netcdf and h5py: pip install 'tiltmeter[arrays]'.") from None
+    for module in ("h5netcdf", "h5py"):
+        needed(module, "NetCDF needs h5netcdf and h5py: pip install 'tiltmeter[arrays]'.")
     tree.to_netcdf(place, engine="h5netcdf")
 
 
@@ -74,10 +71,7 @@ def to_zarr(run: Trajectory, place: Path) -> None:
     if place.exists():
         raise FileExistsError(f"{place} already exists and is never overwritten. Choose a new name.")
     tree = curve_tree(run)
-    try:
-        import zarr  # type: ignore[import-not-found, unused-ignore]  # noqa: F401
-    except ImportError:
-        raise ImportError("Zarr needs zarr: pip install 'tiltmeter[arrays]'.") from None
+    needed("zarr", "Zarr needs zarr: pip install 'tiltmeter[arrays]'.")
     # Version 2: in version 3 labels that are text have no fixed representation yet.
     tree.to_zarr(place, mode="w-", zarr_format=2)
 

@@ -11,6 +11,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.data.any_frame import any_frame
+from tiltmeter.export.tables import needed
 from tiltmeter.record import Origin, Trajectory
 from tiltmeter.record.labelled import labels_array
 from tiltmeter.record.trajectory import Clock
@@ -83,16 +84,14 @@ def from_tensorboard(folder: str | os.PathLike[str], clock: Clock = "step") -> T
         folder: Folder with one folder of events per group.
         clock: What time counts: "step" or "epoch".
     """
-    try:
-        from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-    except ImportError:
-        raise ImportError("`from_tensorboard` needs tensorboard: pip install 'tiltmeter[export]'.") from None
+    sentence = "`from_tensorboard` needs tensorboard: pip install 'tiltmeter[export]'."
+    accumulator = needed("tensorboard.backend.event_processing.event_accumulator", sentence)
     place = Path(folder)
     if not place.is_dir():
         raise FileNotFoundError(f"No folder {place}.")
     series: dict[str, dict[str, dict[int, float]]] = {}
     for events in sorted({path.parent for path in place.rglob("events.out.tfevents.*")}):
-        reader = EventAccumulator(str(events), size_guidance={"scalars": 0, "tensors": 0})
+        reader = accumulator.EventAccumulator(str(events), size_guidance={"scalars": 0, "tensors": 0})
         reader.Reload()
         group = events.relative_to(place).as_posix()
         for tag in reader.Tags()["scalars"]:

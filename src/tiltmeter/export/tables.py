@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Hashable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,14 @@ def plain_label(label: Hashable) -> Hashable:
     ('woman & old', 3)
     """
     return " & ".join(map(str, label)) if isinstance(label, tuple) else label
+
+
+def needed(module: str, sentence: str) -> Any:
+    """The module, imported now; without it the error is this sentence."""
+    try:
+        return import_module(module)
+    except ImportError:
+        raise ImportError(sentence) from None
 
 
 def plain_table(run: Trajectory) -> pd.DataFrame:
@@ -75,11 +84,8 @@ def no_formula(label: Any) -> Any:
 def to_parquet(run: Trajectory, place: Path) -> None:
     """The same rows, with clock and origin in the metadata of the file."""
     table = plain_table(run)
-    try:
-        import pyarrow as pa
-        import pyarrow.parquet as pq
-    except ImportError:
-        raise ImportError("Parquet needs pyarrow: pip install 'tiltmeter[export]'.") from None
+    pa = needed("pyarrow", "Parquet needs pyarrow: pip install 'tiltmeter[export]'.")
+    pq = import_module("pyarrow.parquet")
     columns = pa.Table.from_pandas(table, preserve_index=False)
     about = json.dumps({"clock": run.clock, "origin": run.origin.to_json()})
     columns = columns.replace_schema_metadata({**(columns.schema.metadata or {}), b"tiltmeter": about.encode()})

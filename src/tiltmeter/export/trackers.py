@@ -11,7 +11,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.arguments import A_RUN, checked_kind
-from tiltmeter.export.tables import plain_label
+from tiltmeter.export.tables import needed, plain_label
 from tiltmeter.record import Trajectory
 
 
@@ -89,18 +89,16 @@ def to_tensorboard(run: Trajectory, place: Path) -> None:
     if place.exists() and (not place.is_dir() or any(place.iterdir())):
         raise FileExistsError(f"{place} already exists and is never overwritten. Choose a new name.")
     check_whole_steps(run, "TensorBoard")
-    try:
-        from tensorboard.summary import Writer
-    except ImportError:
-        raise ImportError("TensorBoard events need tensorboard: pip install 'tiltmeter[export]'.") from None
-    writers: dict[tuple[str, ...], Writer] = {}
+    sentence = "TensorBoard events need tensorboard: pip install 'tiltmeter[export]'."
+    summary = needed("tensorboard.summary", sentence)
+    writers: dict[tuple[str, ...], Any] = {}
     taken: set[str] = set()
     try:
         for name, curve in run.items():
             for label, line in lines_over_time(curve):
                 if label not in writers:
                     folder_name = unlike("/".join(map(_folder_name, label)) or "all", taken)
-                    writers[label] = Writer(str(place / folder_name))
+                    writers[label] = summary.Writer(str(place / folder_name))
                 for step, value in zip(line.coords["time"].values, line.values, strict=True):
                     if np.isfinite(value):
                         writers[label].add_scalar(name, float(value), int(step))

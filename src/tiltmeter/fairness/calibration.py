@@ -9,6 +9,7 @@ import numpy as np
 
 from tiltmeter.arguments import A_RUN, checked_kind, checked_share
 from tiltmeter.fairness.estimate import Estimate, wilson
+from tiltmeter.fairness.last_evaluation import kept_at
 from tiltmeter.leaders.bands import MANY
 from tiltmeter.leaders.points import FEWEST, kept_points
 from tiltmeter.record.trajectory import Trajectory
@@ -126,18 +127,12 @@ def _answers(
     kept = kept_points(trajectory)
     if name is None or kept is None:
         return None
-    array = trajectory.points[name]
-    if not array.sizes["time"] or set(array.dims) - {"time", "point", "seed"}:
-        return None
-    last = array.isel(time=-1)
-    time = float(last.coords["time"])
-    if time != kept.times[-1]:
-        return None  # taken up again without a last evaluation
-    chance = np.atleast_2d(last.transpose(*(("seed", "point") if "seed" in last.dims else ("point",))).values)
-    if len(chance) != kept.seeds or not np.isfinite(chance).all():
+    chance = kept_at(trajectory, name, float(kept.times[-1]))
+    if chance is None or len(chance) != kept.seeds:
         return None
     if name == "probability":
-        came = np.broadcast_to(array.coords["positive"].values.astype(bool), chance.shape)
+        positive = trajectory.points[name].coords["positive"].values.astype(bool)
+        came = np.broadcast_to(positive, chance.shape)
         return kept.groups, kept.codes, chance, came, "the positive label"
     wrong = kept.named(["error"])[0].values[..., -1, :]
     return kept.groups, kept.codes, chance, ~np.atleast_2d(wrong), "the decision"

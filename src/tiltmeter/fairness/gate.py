@@ -170,17 +170,9 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
     in_family = {group for one in known for group in one.pair}
     left_out = tuple(group for group in groups_of(values) if group not in in_family)
     time = float(last.coords["time"])
-    counts = _counts(trajectory, curve)
-    return BiasGate(curve, allowed, level, time, trajectory.clock, _basis(judged, seeds), gaps, counts, left_out)
-
-
-def _counts(trajectory: Trajectory, curve: str) -> dict[Hashable, int]:
-    """How many held-out points of each group count in a curve; nothing if none were kept."""
     kept = kept_points(trajectory)
-    curves = () if kept is None else kept.named([curve])
-    if kept is None or not curves:
-        return {}
-    return dict(zip(kept.groups, curves[0].counts(kept.codes, len(kept.groups)).tolist(), strict=True))
+    counts = {} if kept is None else kept.counts(curve)
+    return BiasGate(curve, allowed, level, time, trajectory.clock, _basis(judged, seeds), gaps, counts, left_out)
 
 
 def _at_the_end(trajectory: Trajectory, curve: str) -> Trajectory:

@@ -30,7 +30,6 @@ class ImpactRatio:
     highest: Hashable
     in_data: float
     unrated: tuple[Hashable, ...]
-    level: float
 
 
 def impact_ratio(evaluation: LastEvaluation, level: float = 0.05) -> ImpactRatio:
@@ -60,4 +59,4 @@ def impact_ratio(evaluation: LastEvaluation, level: float = 0.05) -> ImpactRatio
         drawn = evaluation.redrawn.positive_rate
         with np.errstate(all="ignore"):
             ratio = from_draws(float(said[low] / said[high]), drawn[:, low] / drawn[:, high], level)
-    return ImpactRatio(ratio, evaluation.groups[low], evaluation.groups[high], in_data, unrated, level)
+    return ImpactRatio(ratio, evaluation.groups[low], evaluation.groups[high], in_data, unrated)

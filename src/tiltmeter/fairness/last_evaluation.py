@@ -118,11 +118,6 @@ class LastEvaluation:
         """The groups as they are, averaged over seeds."""
         return self._rates(self.decided.mean(0), self.loss.mean(0, dtype=np.float64))
 
-    def by_seed(self) -> Rates:
-        """The same for every seed, as first dimension."""
-        parts = [self._rates(decided, loss) for decided, loss in zip(self.decided, self.loss, strict=True)]
-        return Rates(*(np.stack([getattr(part, name) for part in parts]) for name in ("count", "decided", "losses")))
-
     @cached_property
     def redrawn(self) -> Rates:
         """The groups with their points resampled with replacement, 1,999 times; from five seeds on, seeds too.
@@ -193,16 +188,20 @@ def last_probabilities(trajectory: Trajectory, evaluation: LastEvaluation) -> np
     >>> last_probabilities(run, last_evaluation(run)).tolist()
     [[0.2, 0.8]]
     """
-    if "probability" not in trajectory.points:
-        return None
-    array = trajectory.points["probability"]
-    if not array.sizes["time"] or float(array.coords["time"][-1]) != evaluation.time:
-        return None  # taken up again without a last evaluation
-    array = array.isel(time=-1)
-    chance = np.atleast_2d(array.transpose(*(("seed", "point") if "seed" in array.dims else ("point",))).values)
-    if chance.shape != evaluation.decided.shape or not np.isfinite(chance).all():
+    chance = kept_at(trajectory, "probability", evaluation.time)
+    if chance is None or chance.shape != evaluation.decided.shape:
         return None
     return None if ((chance > 0.5) != evaluation.decided).mean() > 1e-3 else chance
+
+
+def kept_at(trajectory: Trajectory, name: str, time: float) -> np.ndarray | None:
+    """(seeds, points): what was kept of every point at the last evaluation; None unless that was at this time."""
+    array = trajectory.points.get(name)
+    if array is None or not array.sizes["time"] or set(array.dims) - {"time", "point", "seed"}:
+        return None
+    last = array.isel(time=-1)
+    values = np.atleast_2d(last.transpose(*(("seed", "point") if "seed" in last.dims else ("point",))).values)
+    return values if float(last.coords["time"]) == time and np.isfinite(values).all() else None
 
 
 def same_points(one: LastEvaluation, other: LastEvaluation) -> bool:

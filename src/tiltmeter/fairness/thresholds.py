@@ -12,7 +12,7 @@ from tiltmeter.fairness.last_evaluation import LastEvaluation, last_evaluation, 
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.record.trajectory import Trajectory
 
-#: With fewer positives or negatives than this, a group has no ranking to speak of.
+#: With fewer positives or negatives than this, a group has no ranking to speak of, and chooses no threshold.
 FEWEST = 10
 
 
@@ -89,15 +89,11 @@ def _below(values: np.ndarray, others: np.ndarray) -> np.ndarray:
     return np.asarray((left + right) / (2.0 * len(others)))
 
 
-#: Fewer counted points than this choose no threshold.
-THRESHOLDS_FEWEST = 10
-
-
 @dataclass(frozen=True)
 class OwnThreshold:
     """Saying yes to `group` above `threshold` instead of 0.5 gives it the rate of `other`: `rate`, before `before`.
 
-    `ppv` is the share of its yeses that would be right, `ppv_before` the one now; `error` and `error_before` likewise.
+    `ppv` is the share of its yeses that would be right, `ppv_before` the one now.
     Chosen on the points that judge it, so slightly too good; and it uses the group in every decision, which may be
     unlawful.
     """
@@ -110,8 +106,6 @@ class OwnThreshold:
     rate: float
     ppv_before: float
     ppv: float
-    error_before: float
-    error: float
 
 
 def own_threshold(
@@ -135,19 +129,17 @@ def own_threshold(
         return None
     counted = evaluation.positive == (curve == "tpr")
     mine, theirs = (evaluation.codes == evaluation.groups.index(one) for one in (group, other))
-    if (mine & counted).sum() < THRESHOLDS_FEWEST or (theirs & counted).sum() < THRESHOLDS_FEWEST:
+    if (mine & counted).sum() < FEWEST or (theirs & counted).sum() < FEWEST:
         return None
     wanted = float(evaluation.decided[:, theirs & counted].mean())
     threshold = float(np.quantile(chance[:, mine & counted], 1.0 - wanted))
     now, then = evaluation.decided[:, mine], chance[:, mine] > threshold
     before, rate = (float(part[:, counted[mine]].mean()) for part in (now, then))
-    ppv_before, error_before = _right(now, evaluation, mine)
-    ppv, error = _right(then, evaluation, mine)
-    return OwnThreshold(group, other, curve, threshold, before, rate, ppv_before, ppv, error_before, error)
+    right = [_right(decided, evaluation.positive[mine]) for decided in (now, then)]
+    return OwnThreshold(group, other, curve, threshold, before, rate, *right)
 
 
-def _right(decided: np.ndarray, evaluation: LastEvaluation, mine: np.ndarray) -> tuple[float, float]:
-    """Share of yeses that are right, and share of wrong decisions."""
-    positive = np.broadcast_to(evaluation.positive[mine], decided.shape)
-    said = int(decided.sum())
-    return (float((decided & positive).sum() / said) if said else float("nan"), float((decided != positive).mean()))
+def _right(decided: np.ndarray, positive: np.ndarray) -> float:
+    """The share of yeses that are right."""
+    count = int(decided.sum())
+    return float((decided & positive).sum() / count) if count else float("nan")

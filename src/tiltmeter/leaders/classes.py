@@ -67,20 +67,19 @@ def class_leaders(trajectory: Trajectory, curve: str = "class_loss") -> ClassLea
             f'`class_leaders` is for curves of groups and classes, "class_loss" or "class_accuracy". Found {curve!r}.'
         )
     groups, classes = (values.coords[dim].values.tolist() for dim in ("group", "class"))
+
+    def of_class(values: xr.DataArray, label: Hashable) -> xr.DataArray:
+        return values.sel({"class": label}, drop=True)
+
+    def of_group(values: xr.DataArray, group: Hashable) -> xr.DataArray:
+        # The classes of one group as if they were groups, to compare them in the same way.
+        return values.sel(group=group, drop=True).rename({"class": "group"})
+
     return ClassLeaders(
         groups=leaders(trajectory, whole),
-        same_class={c: leaders(_part(trajectory, curve, partial(_of_class, label=c)), curve) for c in classes},
-        classes={g: leaders(_part(trajectory, curve, partial(_of_group, group=g)), curve) for g in groups},
+        same_class={c: leaders(_part(trajectory, curve, partial(of_class, label=c)), curve) for c in classes},
+        classes={g: leaders(_part(trajectory, curve, partial(of_group, group=g)), curve) for g in groups},
     )
-
-
-def _of_class(values: xr.DataArray, label: Hashable) -> xr.DataArray:
-    return values.sel({"class": label}, drop=True)
-
-
-def _of_group(values: xr.DataArray, group: Hashable) -> xr.DataArray:
-    """Return the classes of one group as if they were groups, to compare them in the same way."""
-    return values.sel(group=group, drop=True).rename({"class": "group"})
 
 
 def _part(trajectory: Trajectory, curve: str, part: Callable[[xr.DataArray], xr.DataArray]) -> Trajectory:

@@ -123,11 +123,6 @@ class Difference:
         """The same with the groups exchanged: the second minus the first."""
         return replace(self, pair=self.pair[::-1], gap=-self.gap, lower=-self.upper, upper=-self.lower)
 
-    @property
-    def throughout(self) -> bool:
-        """Whether one group is shown to lead at every evaluation."""
-        return len(self.stretches) == 1 and self.stretches[0].leader != NOBODY
-
     def within(self, distance: float) -> Within | None:
         """Return the last stretch of evaluations, up to the end, where the difference is shown to be below `distance`.
 
@@ -141,6 +136,16 @@ class Difference:
         outside = np.flatnonzero(~inside)
         first = int(outside[-1]) + 1 if outside.size else 0
         return Within(float(self.times[first]), float(self.times[-1]))
+
+    @property
+    def worse(self) -> Better:
+        """Which values of the curve are worse."""
+        return "higher" if self.better == "lower" else "lower"
+
+    @property
+    def behind(self) -> Hashable:
+        """The other of the two groups at the last evaluation, where a leader is clear."""
+        return self.pair[1] if self.leader[-1] == self.pair[0] else self.pair[0]
 
     @property
     def since(self) -> float:

@@ -71,16 +71,10 @@ class Headline(NotebookText):
         return f"{self.line}\n{rest}" if rest else self.line
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "claim": self.claim,
-            "before": self.before,
-            "alone": self.alone,
-            "licence": self.licence,
-            "curve": self.curve,
-            "pair": None if self.pair is None else [label_to_json(group) for group in self.pair],
-            "leader": label_to_json(self.leader),
-            "settle": self.settle,
-        }
+        """All but `brief`."""
+        plain = {name: value for name, value in vars(self).items() if name != "brief"}
+        pair = None if self.pair is None else [label_to_json(group) for group in self.pair]
+        return {**plain, "pair": pair, "leader": label_to_json(self.leader)}
 
 
 def headline(judged: Leaders) -> Headline:
@@ -237,15 +231,12 @@ def _values(judged: Leaders, curve: str, groups: Sequence[Hashable], at: float) 
 def _two(judged: Leaders, one: Difference) -> str:
     """Who is worse off, by how much, since when, and what was before."""
     forecast = judged.basis == "forecast"
-    leader = one.leader[-1]
-    other = one.pair[1] if leader == one.pair[0] else one.pair[0]
-    worse = "higher" if one.better == "lower" else "lower"
-    better = "lower" if one.better == "lower" else "higher"
+    leader, other = one.leader[-1], one.behind
     if one.curve in RATES:
         at_worst, at_best = _values(judged, one.curve, (other, leader), float(one.times[-1]))
         numbers = amounts(one.curve, at_worst, at_best)
-        return f"{has(other, forecast)} the {worse} {term(one.curve)}, {numbers[0]} against {numbers[1]}"
-    return f"{has(leader, forecast)} the {better} {term(one.curve)}"
+        return f"{has(other, forecast)} the {one.worse} {term(one.curve)}, {numbers[0]} against {numbers[1]}"
+    return f"{has(leader, forecast)} the {one.better} {term(one.curve)}"
 
 
 def _since(one: Difference, clock: str) -> str:
@@ -292,13 +283,11 @@ def _from_to(clock: str, first: float, last: float) -> str:
 def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -> str:
     """The worst-off group against the rest, or the largest clear difference."""
     forecast = judged.basis == "forecast"
-    leader = chosen.leader[-1]
-    other = chosen.pair[1] if leader == chosen.pair[0] else chosen.pair[0]
-    worse = "higher" if chosen.better == "lower" else "lower"
+    leader, other = chosen.leader[-1], chosen.behind
     time = float(chosen.times[-1])
     if chosen.pair[1] == ALL:
         group, better_off = chosen.pair[0], leader == chosen.pair[0]
-        word = ("lower" if chosen.better == "lower" else "higher") if better_off else worse
+        word = chosen.better if better_off else chosen.worse
         (its,) = _values(judged, chosen.curve, (group,), time)
         value, of_all = amounts(chosen.curve, its, its - float(chosen.gap[-1]))
         return f"{has(group, forecast)} a {word} {term(chosen.curve)} than all together: {value} against {of_all}"
@@ -312,12 +301,12 @@ def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -
             its, *others = _values(judged, chosen.curve, (group, *rest), time)
             nearest = min(others, key=lambda value: abs(value - its))
             its_own, *rounded = amounts(chosen.curve, its, nearest, min(others), max(others), apart=2)
-            word = words[chosen.better == "higher"]
-            claim = f"{has(group, forecast)} the {word} {term(chosen.curve)}, {its_own}"
+            extreme = words[chosen.better == "higher"]
+            claim = f"{has(group, forecast)} the {extreme} {term(chosen.curve)}, {its_own}"
             return f"{claim}; the others have {' to '.join(dict.fromkeys(rounded[1:]))}"
     at_worst, at_best = _values(judged, chosen.curve, (other, leader), time)
     numbers = amounts(chosen.curve, at_worst, at_best)
-    claim = f"{has(other, forecast)} a {worse} {term(chosen.curve)} than {subject(leader)[0]}"
+    claim = f"{has(other, forecast)} a {chosen.worse} {term(chosen.curve)} than {subject(leader)[0]}"
     return f"{claim}: {numbers[0]} against {numbers[1]}"
 
 
@@ -335,10 +324,8 @@ def _nothing_clear(judged: Leaders, curve: str, differences: Sequence[Difference
     if earlier:
         one = max(earlier, key=lambda difference: float(np.abs(difference.gap).max()))
         stretch = [stretch for stretch in one.stretches if stretch.leader != NOBODY][-1]
-        word = "lower" if one.better == "lower" else "higher"
-        name = subject(stretch.leader)[0]
         when = at(judged.clock, stretch.last)
-        before = f"{capital(name)} had the {word} {term(curve)} up to {when}."
+        before = f"{capital(subject(stretch.leader)[0])} had the {one.better} {term(curve)} up to {when}."
     return Headline(claim, licence, curve, settle=_settle(judged, own), before=before)
 
 
@@ -357,8 +344,11 @@ def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
         return f"About {more} more seeds would show a gap of {size_of(one.curve, size)}." if more else ""
     if judged.basis != "points" or judged.trajectory is None:
         return ""
-    counts = _counts(judged, one.curve)
-    if counts is None:
+    from tiltmeter.leaders.points import kept_points
+
+    kept = kept_points(judged.trajectory)
+    counts = {} if kept is None else kept.counts(one.curve)
+    if not counts:
         return ""
     fewest = min(one.pair, key=lambda group: counts.get(group, 0))
     more = int(np.ceil(counts.get(fewest, 0) * max(factor - 1.0, 0.0)))
@@ -370,18 +360,6 @@ def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
         f"About {rounded:,} more held-out cases of {group_name(fewest)} would settle whether the measured gap of "
         f"{size_of(one.curve, size)} is real."
     )
-
-
-def _counts(judged: Leaders, curve: str) -> dict[Hashable, int] | None:
-    """How many held-out points of each group count in a curve."""
-    from tiltmeter.leaders.points import kept_points
-
-    assert judged.trajectory is not None
-    kept = kept_points(judged.trajectory)
-    curves = () if kept is None else kept.named([curve])
-    if kept is None or not curves:
-        return None
-    return dict(zip(kept.groups, curves[0].counts(kept.codes, len(kept.groups)).tolist(), strict=True))
 
 
 def _exact(judged: Leaders, curve: str, licence: str) -> Headline:

@@ -133,7 +133,7 @@ def _of_points(
         scope: Scope = "recipe" if kept.seeds >= FEWEST_SEEDS else "runs"
     else:
         found, scope = bands([_single(curve) for curve in chosen], kept.codes, asked, level), "run"
-    differences = _differences(trajectory, found, labels, dict.fromkeys(names, kept.times))
+    differences = differences_of(trajectory, found, labels, dict.fromkeys(names, kept.times))
     reasons, notes = _small(kept, chosen)
     return Judgement(differences, level, scope, "points", len(kept.times), reasons, notes)
 
@@ -210,7 +210,7 @@ def _of_curves(
         notes = (f"{NOT_JUDGED}, with fewer than {FEWEST} held-out points: {', '.join(few_named)}",)
     if basis == "standard errors":
         notes += ("No points were kept: limits come from standard errors with Bonferroni's correction, which is wider",)
-    differences = _differences(trajectory, found, labels, times)
+    differences = differences_of(trajectory, found, labels, times)
     return Judgement(differences, level, scope, basis, max(shape["time"] for shape in shapes), reasons, notes)
 
 
@@ -219,12 +219,13 @@ def _silent(band: Band, contrasts: np.ndarray) -> Band:
     return replace(band, **{side: np.where(contrasts, np.nan, getattr(band, side)) for side in ("lower", "upper")})
 
 
-def _differences(
+def differences_of(
     trajectory: Trajectory,
     found: Mapping[str, Band],
     labels: Sequence[tuple[Hashable, Hashable]],
     times: Mapping[str, np.ndarray],
 ) -> tuple[Difference, ...]:
+    """The differences of a run, of the bands by curve, the compared pairs and the times by curve."""
     return tuple(
         Difference(
             name,

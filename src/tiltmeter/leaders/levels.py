@@ -11,7 +11,8 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.leaders.leaders import Leaders, leaders
-from tiltmeter.leaders.points import FEWEST, KeptPoints, held_out_facts, kept_points
+from tiltmeter.leaders.points import FEWEST, KeptPoints, described_held_out, kept_points
+from tiltmeter.names import described
 from tiltmeter.question import Question
 from tiltmeter.record.labelled import label_to_json, labels_array
 from tiltmeter.record.trajectory import Trajectory
@@ -68,7 +69,6 @@ class Levels(NotebookText):
 def levels(
     trajectory: Trajectory,
     *curves: str,
-    attributes: Sequence[str] = (),
     question: Question | None = None,
     level: float = 0.05,
 ) -> Levels:
@@ -92,7 +92,6 @@ def levels(
     Args:
         trajectory: Run to look at: theory, simulation, forecast or training.
         *curves: Curves to judge; none: those of `leaders`.
-        attributes: Names of the parts of the groups; empty: the columns of the table of predictions.
         question: What a positive decision means to a person; None: the question that the data carry.
         level: Error rate, shared by the levels.
     """
@@ -104,11 +103,9 @@ def levels(
     width = {len(group) if isinstance(group, tuple) else 1 for group in kept.groups}
     if width == {1} or len(width) > 1:
         raise ValueError("Levels need groups of several attributes, as group=['sex', 'race']. Found one.")
-    names = (
-        tuple(attributes) or _columns(trajectory) or tuple(f"attribute {number + 1}" for number in range(max(width)))
-    )
-    if len(names) != max(width):
-        raise ValueError(f"`attributes` should name the {max(width)} parts of the groups. Found {len(names)}.")
+    columns = _columns(trajectory)
+    plain = tuple(f"attribute {number + 1}" for number in range(max(width)))
+    names = columns if len(columns) == len(plain) else plain
     chosen = [parts for size in range(1, len(names) + 1) for parts in combinations(range(len(names)), size)]
     runs = {" and ".join(names[part] for part in parts): _at_level(trajectory, kept, parts) for parts in chosen}
     runs = {name: run for name, run in runs.items() if next(iter(run.values())).sizes["group"] > 1}
@@ -182,38 +179,82 @@ def _at_level(trajectory: Trajectory, kept: KeptPoints, parts: tuple[int, ...], 
     short = [group[parts[0]] if len(parts) == 1 else tuple(group[part] for part in parts) for group in kept.groups]  # type: ignore[index]
     groups = list(dict.fromkeys(short))
     codes = np.array([groups.index(one) for one in short])[kept.codes]
-    members = labels_array(groups)
+    return regrouped(trajectory, kept, np.arange(len(codes)), codes, groups, last)
+
+
+def regrouped(
+    run: Trajectory,
+    kept: KeptPoints,
+    places: np.ndarray,
+    codes: np.ndarray,
+    groups: Sequence[Hashable],
+    last: bool = False,
+) -> Trajectory:
+    """The run on these points in other groups (`codes` into `groups`), with curves, points and sizes of those."""
+    members, seeds = labels_array(groups), _seeds(run)
+    labels: dict[str, Any] = {"time": kept.times[-1:] if last else kept.times, "group": members, "seed": seeds}
     curves: dict[str, xr.DataArray] = {}
     for curve in kept.curves:
-        if curve.name not in trajectory:
-            continue
-        counted = slice(None) if curve.where is None else curve.where
-        readings = curve.values[..., -1:, :] if last else curve.values
-        own, values = codes[counted], readings[..., counted].reshape(-1, len(codes[counted]))
-        with np.errstate(all="ignore"):
-            means = [np.bincount(own, row, len(groups)) / np.bincount(own, minlength=len(groups)) for row in values]
-        shape = (*readings.shape[:-1], len(groups))
-        dims = ("seed", "time", "group")[-len(shape) :]
-        coords: dict[str, Any] = {"time": kept.times[-1:] if last else kept.times, "group": members}
-        if "seed" in dims:
-            coords["seed"] = trajectory[curve.name].coords["seed"].values
-            if len(coords["seed"]) != shape[0]:
-                raise ValueError("Levels need seeds that all trained to their end. Found some that diverged.")
-        array = xr.DataArray(np.reshape(means, shape), dims=dims, coords=coords, attrs=trajectory[curve.name].attrs)
-        curves[curve.name] = array.transpose("time", "group", *dims[:-2])
+        readings = (curve.values[..., -1:, :] if last else curve.values)[..., places]
+        counted = np.full(len(places), True) if curve.where is None else curve.where[places]
+        for name, values in _means(curve.name, readings[..., counted], codes[counted], len(groups)).items():
+            dims = ("seed", "time", "group")[-values.ndim :]
+            array = xr.DataArray(values, dims=dims, coords={dim: labels[dim] for dim in dims})
+            array = array.transpose("time", "group", *dims[:-2])
+            attrs = dict(run[name].attrs) if name in run else {}
+            curves[name] = array.assign_attrs(attrs) if attrs else described(name, array)
     points = {
-        name: _last(trajectory.points[name], last).assign_coords(group=("point", members[codes]))
-        for name in trajectory.points
-        if "point" in trajectory.points.sizes(name)
+        name: _part(run.points[name], seeds, last).isel(point=places).assign_coords(group=("point", members[codes]))
+        for name in run.points
+        if "point" in run.points.sizes(name)
     }
-    sizes = np.bincount(codes, minlength=len(groups)).tolist()
-    facts = {
-        name: value for name, value in held_out_facts(trajectory).items() if name not in ("label_rates", "reading")
-    }
-    facts["sizes"] = [[label_to_json(group), size] for group, size in zip(groups, sizes, strict=True)]
-    origin = replace(trajectory.origin, problem={"held_out": facts})
-    return Trajectory(curves, trajectory.clock, origin, points=points)
+    origin = replace(run.origin, problem={"held_out": _facts(run, kept, places, codes, groups)})
+    return Trajectory(curves, run.clock, origin, points=points)
 
 
-def _last(points: xr.DataArray, last: bool) -> xr.DataArray:
+def _means(name: str, values: np.ndarray, codes: np.ndarray, groups: int) -> dict[str, np.ndarray]:
+    """The mean of every group with its standard error, (seeds,) evaluations x groups."""
+    means, errors = [], []
+    for code in range(groups):
+        chosen = values[..., codes == code].astype(np.float64)
+        missing = np.full(chosen.shape[:-1], np.nan)
+        count = chosen.shape[-1]
+        means.append(chosen.mean(-1) if count else missing)
+        errors.append(chosen.std(-1, ddof=1) / np.sqrt(count) if count > 1 else missing)
+    return {name: np.stack(means, -1), f"{name}_se": np.stack(errors, -1)}
+
+
+def _seeds(run: Trajectory) -> np.ndarray | None:
+    """The labels of the seeds that are judged: those of the curves, without those that diverged; None of one run."""
+    points = next((run.points[name] for name in ("loss", "decided_positive", "wrong") if name in run.points), None)
+    if points is None or "seed" not in points.dims:
+        return None
+    shown = next((curve for curve in run.values() if "seed" in curve.dims), None)
+    if shown is not None:
+        points = points.sel(seed=shown.coords["seed"].values)
+    finite = np.isfinite(points.transpose("seed", "time", "point").values).all((1, 2))
+    return np.asarray(points.coords["seed"].values[finite if finite.any() else slice(None)])
+
+
+def _part(points: xr.DataArray, seeds: np.ndarray | None, last: bool) -> xr.DataArray:
+    points = points if seeds is None or "seed" not in points.dims else points.sel(seed=seeds)
     return points.isel(time=[-1]) if last and "time" in points.dims else points
+
+
+def _facts(
+    run: Trajectory, kept: KeptPoints, places: np.ndarray, codes: np.ndarray, groups: Sequence[Hashable]
+) -> dict[str, Any]:
+    """What the origin says of the held-out points, for the new groups."""
+    left = ("sizes", "label_rates", "reading")
+    facts = {name: value for name, value in described_held_out(run).items() if name not in left}
+    sizes = np.bincount(codes, minlength=len(groups)).tolist()
+    facts |= {"points": len(places), "weighted": False}
+    facts["sizes"] = [[label_to_json(group), size] for group, size in zip(groups, sizes, strict=True)]
+    positives = kept.named(["tpr"])
+    if positives and positives[0].where is not None:
+        rates = np.bincount(codes, positives[0].where[places], len(groups)) / np.maximum(sizes, 1)
+        facts["label_rates"] = [
+            [label_to_json(group), [[0.0, 1.0 - rate], [1.0, rate]]]
+            for group, rate in zip(groups, rates.tolist(), strict=True)
+        ]
+    return facts

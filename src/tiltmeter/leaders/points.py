@@ -145,6 +145,12 @@ class KeptPoints:
         curves = tuple(replace(curve, values=curve.values[..., chosen, :]) for curve in self.curves)
         return replace(self, curves=curves, times=self.times[chosen])
 
+    def counts(self, curve: str) -> dict[Hashable, int]:
+        """How many points of each group count in a curve; nothing where it was not kept."""
+        curves = self.named([curve])
+        counts = curves[0].counts(self.codes, len(self.groups)).tolist() if curves else []
+        return dict(zip(self.groups, counts, strict=False))
+
     def named(self, names: Iterable[str]) -> tuple[PointCurve, ...]:
         """The curves of these names, in the order asked for."""
         by_name = {curve.name: curve for curve in self.curves}

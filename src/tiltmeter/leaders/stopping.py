@@ -69,13 +69,12 @@ class Stopping(NotebookText):
 
     def __str__(self) -> str:
         lines = [f"Among evaluations whose mean {self.quality} is within {percent(self.within, 0)} of the best seen:"]
-        words = ("smallest gap", "best mean", "best worst group")
         of_curve = "" if self.curve == self.quality else f" in {self.curve}"
-        for rule, word in zip(self.rules, words, strict=True):
+        for rule in self.rules:
             extra = rule.mean / self.best_mean.mean - 1.0 if self.best_mean.mean else 0.0
             lines.append(
-                f"  {word:<16} at {self.clock} = {rule.time:.4g}: gap {rule.gap:.4f}{of_curve}, mean {rule.mean:.4f} "
-                f"({'+' if extra >= 0 else ''}{percent(extra, 1)}), worst group {rule.worst:.4f}"
+                f"  {rule.rule:<16} at {self.clock} = {rule.time:.4g}: gap {rule.gap:.4f}{of_curve}, mean "
+                f"{rule.mean:.4f} ({'+' if extra >= 0 else ''}{percent(extra, 1)}), worst group {rule.worst:.4f}"
             )
         if self.judged == "same points":
             lines.append("  chosen and measured on the same points: these numbers are optimistic (pass judge=)")
@@ -158,9 +157,9 @@ def stopping(
 
     judged: Judged = "exact" if trajectory.origin.source == "theory" else "same points"
     return Stopping(
-        fairest=best("fairest", gap),
-        best_mean=best("best_mean", mean),
-        best_worst=best("best_worst", worst),
+        fairest=best("smallest gap", gap),
+        best_mean=best("best mean", mean),
+        best_worst=best("best worst group", worst),
         within=within,
         clock=trajectory.clock,
         curve=curve,

@@ -79,7 +79,7 @@ def run(
         question: What a yes means to a person; None: the plain terms.
     """
     given = {"label": label, "score": score, "decision": decision, "group": group, "step": step}
-    table, columns = named_table(frame, **given, weight=weight, seed=seed, point=point)
+    table, columns = named_table(frame, {**given, "weight": weight, "seed": seed, "point": point})
     data, readings = evaluations(table, columns, positive)
     settings = {"columns": {**_listed(columns.score, columns.decision), "group": list(map(str, columns.group))}}
     return run_of_evaluations(data.with_question(question), readings, loss, settings=settings)

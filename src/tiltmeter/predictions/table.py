@@ -46,20 +46,10 @@ class Columns:
             raise ValueError(f"`{what}` should be left out where `score` gives the columns of every step. Found both.")
 
 
-def named_table(
-    frame: Any,
-    *,
-    label: Any,
-    score: Any,
-    decision: Any,
-    group: Any,
-    step: Any,
-    weight: Any,
-    seed: Any,
-    point: Any,
-) -> tuple[pd.DataFrame, Columns]:
+def named_table(frame: Any, given: Mapping[str, Any]) -> tuple[pd.DataFrame, Columns]:
     """One table, with arrays that were passed in as columns of it, and the names of what is needed."""
     table, wide = _frame(frame)
+    score, decision = given["score"], given["decision"]
     check_once(list(table.columns), "frame")
     columns: dict[Hashable, Any] = {}
 
@@ -84,10 +74,10 @@ def named_table(
         columns.update({part: array[:, place] for place, part in enumerate(parts)})
         return parts
 
-    def asked(value: Any, what: str, usual: bool) -> Hashable | None:
-        if value is None:
+    def asked(what: str, usual: bool) -> Hashable | None:
+        if given[what] is None:
             return what if usual and what in table.columns else None
-        return name_of(value, what)
+        return name_of(given[what], what)
 
     if score is None and decision is None and "score" in (*table.columns, *wide):
         score = "score"
@@ -103,14 +93,14 @@ def named_table(
     # Without a step, several evaluations in one table would be taken for one: a column of that name is the step.
     usual = not isinstance(score, Mapping)
     chosen = Columns(
-        label=name_of(label, "label"),
-        group=names_of(group, "group"),
+        label=name_of(given["label"], "label"),
+        group=names_of(given["group"], "group"),
         score=scores,
-        decision=asked(decision, "decision", usual and not scores),
-        step=asked(step, "step", usual),
-        weight=asked(weight, "weight", False),
-        seed=asked(seed, "seed", True),
-        point=asked(point, "point", False),
+        decision=asked("decision", usual and not scores),
+        step=asked("step", usual),
+        weight=asked("weight", False),
+        seed=asked("seed", True),
+        point=asked("point", False),
     )
     return _joined(table, columns), chosen
 

@@ -353,18 +353,12 @@ def values_from_json(nested: Any, dtype: str, shape: Sequence[int]) -> np.ndarra
 _WORDS = {"Infinity": math.inf, "-Infinity": -math.inf}
 
 
-def _float_to_json(value: float) -> JSON:
-    if math.isnan(value):
-        return None
-    if math.isinf(value):
-        return "Infinity" if value > 0 else "-Infinity"
-    return value
-
-
 def _encode_non_finite(nested: Any) -> JSON:
     if isinstance(nested, list):
         return [_encode_non_finite(part) for part in nested]
-    return _float_to_json(nested)
+    if math.isinf(nested):
+        return "Infinity" if nested > 0 else "-Infinity"
+    return None if math.isnan(nested) else float(nested)
 
 
 def _decode_non_finite(nested: Any) -> Any:

@@ -7,8 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tiltmeter.fairness.estimate import Estimate, shuffled_groups
-from tiltmeter.leaders.difference import ALL
+from tiltmeter.fairness.estimate import shuffled_groups
 from tiltmeter.leaders.headline import capital, subject
 from tiltmeter.leaders.points import FEWEST, held_out_facts
 from tiltmeter.plot.theme import group_name
@@ -50,11 +49,11 @@ def who(found: Findings) -> str:
     """Every measure in which a difference is clear, the headline's first, and those in which none is."""
     rows = [found.headline, *(row for row in found.rows.values() if row is not found.headline)]
     if not any(row.known for row in rows):
-        return f"Not judged: {_not_judged(found)}."
+        return f"Not judged: {found.not_judged}."
     worse = [group_name(group) for group in found.headline.worse_off()]
     parts = [f"{capital(listed(worse, MOST_NAMED))}, by {found.headline.term.name}."] if worse else ["Nobody clearly."]
     parts += [_clear(row) for row in rows if row.clear]
-    quiet = [f"{row.term.name} (at most {_size(row, row.largest)})" for row in rows if row.known and not row.clear]
+    quiet = [f"{row.term.name} (at most {row.term.size(row.largest)})" for row in rows if row.known and not row.clear]
     if quiet:
         parts.append(f"No difference is clear in {listed(quiet)}.")
     missing = [row.term.name for row in rows if not row.known]
@@ -67,19 +66,10 @@ def _clear(row: Row) -> str:
     """The clear differences of one measure, the largest first."""
     told = []
     for (first, second), gap in row.clear[:MOST_NAMED]:
-        limits = "" if math.isclose(gap.low, gap.high) else f" ({between(gap) if row.term.share else _limits(gap)})"
-        more, less = (group_name(group) if group != ALL else "all together" for group in (first, second))
-        told.append(f"{more} {_size(row, gap.value)}{limits} higher than {less}")
+        limits = "" if math.isclose(gap.low, gap.high) else f" ({row.term.limits(gap)})"
+        told.append(f"{group_name(first)} {row.term.size(gap.value)}{limits} higher than {group_name(second)}")
     rest = len(row.clear) - len(told)
     return f"{row.term.title}: {'; '.join(told)}{f'; and {rest} more' if rest else ''}."
-
-
-def _limits(one: Estimate) -> str:
-    return f"{number(one.low)} to {number(one.high)}"
-
-
-def _size(row: Row, value: float) -> str:
-    return points(value) if row.term.share else number(value)
 
 
 def disagree(found: Findings) -> bool:
@@ -92,14 +82,14 @@ def chance(found: Findings) -> str:
     if found.scope == "exact":
         return "No: these values are exact, or come without a known error."
     if not found.judged.differences:
-        return f"Not judged: {_not_judged(found)}."
+        return f"Not judged: {found.not_judged}."
     row = found.headline
     parts = ["Hardly." if row.clear else "That is not ruled out."]
     level = shuffled_groups(found.run, row.term.curve) if found.two else None
     if level is not None:
         among = {"tpr": " among the positives", "fpr": " among the negatives"}.get(row.term.curve, "")
         last, many = (" at the last evaluation", "evaluations and measures") if found.several else ("", "measures")
-        parts.append(f"With random groups{among}, 95 of 100 differences{last} stay below {_size(row, level)}.")
+        parts.append(f"With random groups{among}, 95 of 100 differences{last} stay below {row.term.size(level)}.")
         if not row.clear and abs(row.differences[0].value) > level:
             parts.append(f"This one is larger, but among so many {many} one of that size is not rare.")
     rate = f"{100 * found.judged.level:g} %"
@@ -112,15 +102,10 @@ def chance(found: Findings) -> str:
 
 def _seeds(found: Findings) -> str:
     """How many seeds agree with the mean, and their range."""
-    curve, row = found.run[found.headline.term.curve], found.headline
-    if "seed" not in curve.dims:
+    gaps, row = found.seed_gaps, found.headline
+    if gaps is None:
         return ""
-    last = curve.isel(time=-1).transpose("group", "seed").values.astype(float)
-    first, second = found.pair
-    gaps = last[first] - last[second]
-    gaps = gaps[np.isfinite(gaps)]
-    same = int((np.sign(gaps) == np.sign(gaps.mean())).sum())
-    sizes = np.sort(gaps * np.sign(gaps.mean()))
+    same, sizes = int((gaps > 0).sum()), np.sort(gaps)
     span = (
         f"{minus(100 * sizes[0], 0)} to {minus(100 * sizes[-1], 0)} points"
         if row.term.share
@@ -266,8 +251,3 @@ def unknown(found: Findings) -> str:
         parts.append("What base rates contribute: the run kept no decisions between two labels.")
     parts.append("Noise in labels, other places and times, and whether these points chose when to stop.")
     return " ".join(parts)
-
-
-def _not_judged(found: Findings) -> str:
-    why = [*found.judged.reasons.values(), *found.judged.notes]
-    return why[0] if why else "no errors are known"

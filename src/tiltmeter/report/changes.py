@@ -13,13 +13,14 @@ from tiltmeter.fairness.impact_ratio import impact_ratio
 from tiltmeter.fairness.last_evaluation import LastEvaluation, last_probabilities, paired_change, same_points
 from tiltmeter.fairness.thresholds import OwnThreshold, own_threshold
 from tiltmeter.interventions.stored import intervention_from_json
+from tiltmeter.leaders.headline import capital
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.report import svg
 from tiltmeter.report.data_section import brief
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table
-from tiltmeter.report.wording import between, capital, listed, number, percents, points, when
+from tiltmeter.report.wording import between, listed, percents, points, when
 
 #: Evaluations whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
@@ -226,7 +227,7 @@ def what_would_change(found: Findings, others: tuple[Findings, ...] = ()) -> str
 
 
 def _sentence(found: Findings, one: Change) -> str:
-    before = points(abs(found.headline.values[found.pair[0]].value - found.headline.values[found.pair[1]].value))
+    before = points(abs(found.gap))
     if found.many and one.change.value > 0:  # the numbers would be those of another pair than the headline's
         return f"With {one.name} no gap gets clearly smaller."
     uses = "" if one.uses_group in ("no", "not known") else f" It uses the group {one.uses_group}."
@@ -308,7 +309,7 @@ def stop_sentence(found: Findings) -> str:
             f"Stopping at another {found.clock} would not help: where the model is about as good, none has half the "
             f"difference in {title}."
         )
-    told = points if found.headline.term.share else number
+    told = found.headline.term.size
     text = f"Stopping at {when(found.clock, stop.time)} leaves {told(stop.gap)} instead of {told(stop.now)} in {title}"
     if stop.errors:
         most = int(np.nanargmax(stop.errors))

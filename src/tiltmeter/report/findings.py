@@ -124,9 +124,6 @@ class Findings:
     def names(self) -> tuple[str, ...]:
         return tuple(map(group_name, self.groups))
 
-    def name_of(self, group: Hashable) -> str:
-        return group_name(group)
-
     @property
     def two(self) -> bool:
         return len(self.groups) == 2
@@ -151,6 +148,34 @@ class Findings:
         if self.judged.basis in ("values", "exact") and not held_out_facts(self.run):
             return "exact"
         return self.judged.scope
+
+    @property
+    def clear_from(self) -> float:
+        """From when on the headline's difference stays clear; NaN if it is not clear at the end."""
+        pair = set(self.headline.clear[0][0]) if self.headline.clear else set()
+        return next((one.since for one in self.headline.judged if set(one.pair) == pair), float("nan"))
+
+    @property
+    def gap(self) -> float:
+        """The headline's value of the first of the two groups that the page compares, minus that of the second."""
+        first, second = self.pair
+        return float(self.headline.values[first].value - self.headline.values[second].value)
+
+    @property
+    def not_judged(self) -> str:
+        """Why nothing was judged."""
+        return next(iter((*self.judged.reasons.values(), *self.judged.notes)), "no errors are known")
+
+    @property
+    def seed_gaps(self) -> np.ndarray | None:
+        """The headline's difference at the end in every seed; positive where it has the sign of the mean."""
+        curve = self.run[self.headline.term.curve]
+        if "seed" not in curve.dims:
+            return None
+        last = curve.isel(time=-1).transpose("group", "seed").values.astype(float)
+        gaps = last[self.pair[0]] - last[self.pair[1]]
+        gaps = gaps[np.isfinite(gaps)]
+        return np.asarray(gaps * np.sign(gaps.mean()))
 
     def enough(self, place: int) -> bool:
         """Whether a group has enough counted points for the headline to say something."""

@@ -8,19 +8,18 @@ import numpy as np
 
 from tiltmeter.fairness.estimate import UNKNOWN, Estimate
 from tiltmeter.leaders.difference import ALL
-from tiltmeter.leaders.headline import amounts
+from tiltmeter.leaders.headline import amounts, capital
 from tiltmeter.leaders.judgement import NOT_JUDGED
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
 from tiltmeter.report.answers import answers
+from tiltmeter.report.axes import BOLD, PLAIN, short
 from tiltmeter.report.changes import Change, offered
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import BOLD, PLAIN, short
 from tiltmeter.report.hero import hero, in_row
 from tiltmeter.report.html import escape, figure, paragraph
-from tiltmeter.report.onset import onset
 from tiltmeter.report.positive_label import positive_label
-from tiltmeter.report.wording import between, capital, listed, moment, number, points, when
+from tiltmeter.report.wording import listed, moment, number, points, when
 from tiltmeter.shown_text import percent
 
 #: Width of a row of dots, and where its scale begins and ends.
@@ -151,15 +150,14 @@ def _how_much(found: Findings) -> tuple[str, str]:
     row = found.headline
     if not row.clear:
         if not row.known:
-            return "not judged", reason(found)
-        size = points(row.largest) if row.term.share else number(row.largest)
+            return "not judged", found.not_judged
+        size = row.term.size(row.largest)
         return "not clear", f"the gap in {row.term.name} may be zero, or up to {size}"
     pair, gap = row.clear[0]
-    names = " and ".join(group_name(group) if group != ALL else ALL for group in pair)
+    names = " and ".join(map(group_name, pair))
     unit = "percentage points apart" if row.term.share else "gap"
     whose = unit if found.two or _in_headline(found, pair) else f"between {names}"
-    span = between(gap) if row.term.share else f"{number(gap.low)} to {number(gap.high)}"
-    sure = "" if found.scope == "exact" else f"; likely {span}"
+    sure = "" if found.scope == "exact" else f"; likely {row.term.limits(gap)}"
     return _size_of(found, row, gap.value), f"{whose}{sure}"
 
 
@@ -186,8 +184,8 @@ def _since(found: Findings) -> tuple[str, str]:
             return "only earlier", "a gap was clear during training, and is not at the end"
         return "never", "no gap is clear at any time of the training"
     chosen = next(one for one in row.judged if set(one.pair) == set(row.clear[0][0]))
-    start = onset(chosen)
-    if start is None:  # exact values that are equal at the end
+    start = chosen.since
+    if np.isnan(start):  # exact values that are equal at the end
         return "at the end", f"of {when(found.clock, found.last)}"
     if start == chosen.times[0]:
         return "from the start", "to the end of the training"
@@ -201,7 +199,7 @@ def _how_sure(found: Findings) -> tuple[str, str]:
     if found.scope == "exact":
         return "exact", "chance has no part in these values"
     if not found.judged.differences:
-        return "not judged", reason(found)
+        return "not judged", found.not_judged
     if found.judged.basis == "forecast":
         licence = found.judged.headline.licence  # said above already; its end is how far to trust it
         return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
@@ -215,14 +213,10 @@ def _how_sure(found: Findings) -> tuple[str, str]:
 
 def _same_sign(found: Findings) -> str:
     """In how many seeds the headline's difference has the same sign, as the end of a sentence."""
-    curve = found.run[found.headline.term.curve]
-    first, second = found.pair
-    if "seed" not in curve.dims:
+    gaps = found.seed_gaps
+    if gaps is None:
         return ""
-    last = curve.isel(time=-1).transpose("group", "seed").values.astype(float)
-    gaps = last[first] - last[second]
-    gaps = gaps[np.isfinite(gaps)]
-    same = int((np.sign(gaps) == np.sign(gaps.mean())).sum())
+    same = int((gaps > 0).sum())
     return f"; the gap has the same direction in {'all' if same == len(gaps) else f'{same}'}"
 
 
@@ -236,12 +230,6 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     helps = "1 change helps" if tried == 1 else f"{many} helps" if len(offers) == 1 else f"{many} help"
     best, rest = ("it leaves", "; the others do not help") if len(offers) == 1 else ("the best leaves", "")
     return helps, f"{best} a gap of about {points(abs(offers[0].left.value))}{rest if tried > 1 else ''}"
-
-
-def reason(found: Findings) -> str:
-    """Why nothing was judged."""
-    why = [*found.judged.reasons.values(), *found.judged.notes]
-    return why[0] if why else "no errors are known"
 
 
 def caption(found: Findings) -> str:
@@ -337,7 +325,7 @@ def _against_all(found: Findings, row: Row) -> Estimate:
 def _verdict(found: Findings, row: Row) -> str:
     """Clear, with the largest difference; or not clear, and how large it may be. Of many groups, the headline's."""
     shown = row.differences if found.focus is None else (_against_all(found, row),)
-    known, told = [one for one in shown if one.known], points if row.term.share else number
+    known = [one for one in shown if one.known]
     if not known:
         return '<b class="tag none">not judged</b>'
     if found.focus is None and row.clear:
@@ -353,7 +341,7 @@ def _verdict(found: Findings, row: Row) -> str:
     which = "" if not clear or row.term.better == "neither" else " worse"
     if which and (known[0].value > 0) == (row.term.better == "higher"):
         which = " better"
-    return _tag("clear" if clear else "not clear", f"{told(seen)}{which}{rest if others else ''}")
+    return _tag("clear" if clear else "not clear", f"{row.term.size(seen)}{which}{rest if others else ''}")
 
 
 def _tag(verdict: str, words: str) -> str:
@@ -364,7 +352,7 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
     """At most three changes: what each does to the difference, its price, who pays, and where it uses the group."""
     if not offers:
         return ""
-    now = abs(_gap_now(found))
+    now = abs(found.gap)
     inside = []
     for one in offers[:3]:
         left = abs(one.left.value)
@@ -379,11 +367,6 @@ def cards(found: Findings, offers: Sequence[Change]) -> str:
         )
     listing = "".join(inside)
     return f'<section aria-label="Changes"><h2>What would change it</h2><div class="cards">{listing}</div></section>'
-
-
-def _gap_now(found: Findings) -> float:
-    first, second = found.pair
-    return float(found.headline.values[first].value - found.headline.values[second].value)
 
 
 def questions(found: Findings, others: tuple[Findings, ...]) -> str:

@@ -5,20 +5,22 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.forecast.bands import nowcast_step, promise_sentence
+from tiltmeter.leaders.headline import capital
 from tiltmeter.plot.promise_rule import promised_since
-from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.report import svg
+from tiltmeter.report.axes import Axes, Frame, stretched_axis
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.html import figure, paragraph, section
-from tiltmeter.report.stretched_axis import stretched_axis
-from tiltmeter.report.wording import capital, moment, number, percents
-from tiltmeter.shown_text import percent
+from tiltmeter.report.wording import moment
+
+FRAME = Frame(600.0, 60.0, 60.0, 14.0, 200.0)
 
 
 def forecast_section(ahead: Findings, found: Findings | None) -> str:
     """The forecast in words and, where a run is there, drawn as circles on its lines."""
     curve = found.headline.term.curve if found is not None else ahead.headline.term.curve
-    texts, step = _trusted(ahead.run)
+    sentence, step = promise_sentence(ahead.run), promised_since(ahead.run)
+    texts = ["The forecast promises nothing about the end." if sentence is None else f"{sentence}."]
     row = ahead.rows.get(curve)
     if found is None or row is None or row.course is None:
         return section(
@@ -27,6 +29,7 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
     told = _ends(row, ahead.names)
     real = _ends(found.headline, ahead.names)
     begun = nowcast_step(ahead.run.origin)
+    caption = f"{row.term.title}. Circles: forecast. Lines: run."
     if begun is not None:
         last = float(row.course.coords["time"][-1])
         texts.insert(0, f"From step {moment(begun)} on, forecast from the weights and the optimiser at that step.")
@@ -35,30 +38,21 @@ def forecast_section(ahead: Findings, found: Findings | None) -> str:
             "forecast",
             "How the training is forecast to go on",
             paragraph(" ".join(texts)),
-            figure(f"{row.term.title}. Circles: forecast. Lines: run.", _draw(found, row, step), middle=True),
+            figure(caption, _draw(found, row, step), middle=True),
         )
     texts.append(f"At the end the forecast of {row.term.name} is {told}; the run has {real}.")
     texts.append(_leaders(ahead, found, curve))
-    picture = _draw(found, row, step)
-    caption = f"{row.term.title}. Circles: forecast. Lines: run." + (" Shaded: nothing is promised." if step else "")
+    caption += " Shaded: nothing is promised." if step else ""
     return section(
         "forecast",
         "What was forecast before training",
         paragraph(" ".join(texts)),
-        figure(caption, picture, middle=True),
+        figure(caption, _draw(found, row, step), middle=True),
     )
 
 
-def _trusted(ahead: Trajectory) -> tuple[list[str], float | None]:
-    """What the forecast promises, in words, and the step from which on it does."""
-    sentence = promise_sentence(ahead)
-    said = "The forecast promises nothing about the end." if sentence is None else f"{sentence}."
-    return [said], promised_since(ahead)
-
-
 def _ends(row: Row, names: tuple[str, ...]) -> str:
-    values = [one.value for one in row.values]
-    told = percents(*values) if row.term.share else [number(value) for value in values]
+    told = row.term.row(*(one.value for one in row.values))
     return ", ".join(f"{value} for {name}" for value, name in zip(told[:6], names, strict=False))
 
 
@@ -88,24 +82,15 @@ def _draw(found: Findings, row: Row, step: float | None) -> str:
     finite = every[np.isfinite(every)]
     low, high = min(0.0, float(finite.min())), float(finite.max()) or 1.0
 
-    def y(part: np.ndarray) -> np.ndarray:
-        return np.asarray(14 + (high - part) / (high - low) * 200)
-
-    def x(part: np.ndarray | float) -> np.ndarray:
-        return np.asarray(60 + axis.place(part) * 480)
-
+    axes = Axes(FRAME, axis, low, high)
     parts = []
     if step is not None and step > 0:
-        parts.append(svg.box(60, 14, float(x(min(step, axis.last))) - 60, 200, "dim"))
-    for level in (low, (low + high) / 2, high):
-        at = float(y(np.asarray(level)))
-        parts.append(svg.line(60, at, 540, at, "grid"))
-        parts.append(svg.text(55, at + 4, percent(level, 0) if row.term.share else number(level), "tick", "end"))
-    for time in axis.ticks(480.0):
-        parts.append(svg.text(float(x(time)), 232, moment(time), "tick", "middle"))
+        parts.append(svg.box(60, 14, float(axes.x(min(step, axis.last))) - 60, 200, "dim"))
+    parts += axes.levels([(level, row.term.told(level, 0)) for level in (low, (low + high) / 2, high)])
+    parts += axes.moments()
     for place, kind in enumerate(found.colours):
-        parts.append(svg.path(x(times), y(values[:, place]), f"line thin {kind}"))
+        parts.append(svg.path(axes.x(times), axes.y(values[:, place]), f"line thin {kind}"))
         for at, value in list(zip(steps, circles[:, place], strict=True))[::2]:
             if np.isfinite(value) and at <= axis.last and kind != "rest":
-                parts.append(svg.mark(float(x(at)), float(y(np.asarray(value))), f"dot {kind}", size=2.6))
+                parts.append(svg.mark(float(axes.x(at)), float(axes.y(value)), f"dot {kind}", size=2.6))
     return svg.picture(600, 240, parts, f"{row.term.title}: forecast and run", _ends(found.headline, found.names), "")

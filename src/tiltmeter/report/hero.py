@@ -8,11 +8,9 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.report import svg
+from tiltmeter.report.axes import BOLD, Axes, Frame, short, stretched_axis
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import BOLD, Frame, short
-from tiltmeter.report.onset import onset
-from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
-from tiltmeter.report.wording import moment, number, when
+from tiltmeter.report.wording import number, when
 from tiltmeter.shown_text import percent
 
 WIDE, NARROW = Frame(570.0, 46.0, 156.0, height=280.0), Frame(360.0, 44.0, 138.0, height=220.0)
@@ -27,12 +25,11 @@ def _draw(found: Findings, frame: Frame, kind: str) -> str:
     row = found.headline
     assert row.course is not None
     times = row.course.coords["time"].values.astype(float)
-    axis = stretched_axis(times, _changes(found))
-    scale = _Scale(row, frame, _values(found, row))
-    parts = [*_grid(axis, scale, frame, found.clock), *_lines(found, axis, scale, frame)]
-    start = _clear_from(found)
-    if start is not None and start > times[0]:
-        x = frame.left + float(axis.place(start)) * frame.room
+    axes = _axes(found, frame)
+    parts = [*_grid(found, axes), *_lines(found, axes)]
+    start = found.clear_from
+    if start > times[0]:
+        x = float(axes.x(start))
         parts.insert(0, svg.box(x, frame.top, frame.left + frame.room - x, frame.height, "zone"))
         anchor, shift = ("end", -4) if x > frame.left + frame.room / 2 else ("start", 4)
         parts.append(svg.text(x + shift, frame.top - 8, f"clear from {when(found.clock, start)} on", "ann", anchor))
@@ -43,36 +40,19 @@ def _draw(found: Findings, frame: Frame, kind: str) -> str:
     return svg.picture(frame.width, frame.bottom + 44, parts, title, finding, kind)
 
 
-def _clear_from(found: Findings) -> float | None:
-    """From when on the headline's difference stays clear."""
-    if not found.headline.clear:
-        return None
-    pair = set(found.headline.clear[0][0])
-    return next((onset(one) for one in found.headline.judged if set(one.pair) == pair), None)
-
-
-class _Scale:
-    """Values as heights; shares from 0 to a round number, other numbers fitted."""
-
-    def __init__(self, row: Row, frame: Frame, values: np.ndarray) -> None:
-        finite = values[np.isfinite(values)]
-        high = float(finite.max(initial=0.0))
-        low = min(0.0, float(finite.min(initial=0.0)))
-        if not row.term.share and high > 0:
-            high = _round_above(high)
-        if row.term.share:
-            high = next(top for top in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0) if top >= min(high, 1.0))
-        self.low, self.high = low, high if high > low else low + 1.0
-        self._frame, self.share = frame, row.term.share
-
-    def place(self, values: np.ndarray | float) -> np.ndarray:
-        part = (np.asarray(values, dtype=float) - self.low) / (self.high - self.low)
-        return np.asarray(self._frame.bottom - np.clip(part, -0.02, 1.02) * self._frame.height)
-
-    def ticks(self) -> list[tuple[float, str]]:
-        levels = np.linspace(self.low, self.high, 5)
-        digits = 0 if self.high >= 0.1 else 1
-        return [(float(one), percent(float(one), digits) if self.share else f"{one:.4g}") for one in levels]
+def _axes(found: Findings, frame: Frame) -> Axes:
+    """Shares from 0 to a round number, other numbers fitted."""
+    row = found.headline
+    assert row.course is not None
+    values = _values(found, row)
+    finite = values[np.isfinite(values)]
+    low, high = min(0.0, float(finite.min(initial=0.0))), float(finite.max(initial=0.0))
+    if row.term.share:
+        high = next(top for top in (0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0) if top >= min(high, 1.0))
+    elif high > 0:
+        high = _round_above(high)
+    axis = stretched_axis(row.course.coords["time"].values.astype(float), _changes(found))
+    return Axes(frame, axis, low, high if high > low else low + 1.0)
 
 
 def _round_above(value: float) -> float:
@@ -91,28 +71,25 @@ def _values(found: Findings, row: Row) -> np.ndarray:
     return np.asarray(found.run[row.term.curve].isel(group=enough or slice(None)).values, dtype=float)
 
 
-def _grid(axis: StretchedAxis, scale: _Scale, frame: Frame, clock: str) -> list[str]:
-    parts = []
-    for value, words in scale.ticks():
-        y = float(scale.place(value))
-        parts.append(svg.line(frame.left, y, frame.left + frame.room, y, "grid"))
-        parts.append(svg.text(frame.left - 5, y + 4, words, "tick", "end"))
-    for time in axis.ticks(frame.room):
-        x = frame.left + float(axis.place(time)) * frame.room
-        parts.append(svg.line(x, frame.bottom, x, frame.bottom + 4, "axis"))
-        parts.append(svg.text(x, frame.bottom + 17, moment(time), "tick", "middle"))
-    name = "t" if clock == "t" else f"training {clock}s{' (model updates)' if clock == 'step' else ''}"
-    if axis.bend < (axis.last - axis.first) / 10:
+def _grid(found: Findings, axes: Axes) -> list[str]:
+    frame, share = axes.frame, found.headline.term.share
+    digits = 0 if axes.high >= 0.1 else 1
+    levels = np.linspace(axes.low, axes.high, 5).tolist()
+    parts = axes.levels([(one, percent(one, digits) if share else f"{one:.4g}") for one in levels])
+    parts += axes.moments()
+    name = "t" if found.clock == "t" else f"training {found.clock}s"
+    name += " (model updates)" if found.clock == "step" else ""
+    if axes.time.bend < (axes.time.last - axes.time.first) / 10:
         name += ", early ones drawn wider"
     parts.append(svg.text(frame.width / 2 - 20, frame.bottom + 36, name, "tick", "middle"))
     return parts
 
 
-def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) -> list[str]:
+def _lines(found: Findings, axes: Axes) -> list[str]:
     row, kinds = found.headline, found.colours
     assert row.course is not None
     times = row.course.coords["time"].values.astype(float)
-    x = frame.left + axis.place(times) * frame.room
+    x = axes.x(times)
     error = found.run.get(f"{row.term.curve}_se")
     areas, parts, labels = [], [], []
     order = sorted(range(len(found.groups)), key=lambda place: kinds[place] != "rest")
@@ -125,17 +102,17 @@ def _lines(found: Findings, axis: StretchedAxis, scale: _Scale, frame: Frame) ->
             low, high = values - width, values + width
             if row.term.share:
                 low, high = np.maximum(low, 0.0), np.minimum(high, 1.0)
-            areas.append(svg.area(x, scale.place(low), scale.place(high), f"band {kinds[place]}"))
-        parts += _seeds(found, x, scale, place, kinds[place])
-        parts.append(svg.path(x, scale.place(values), f"line {kinds[place]}"))
+            areas.append(svg.area(x, axes.y(low), axes.y(high), f"band {kinds[place]}"))
+        parts += _seeds(found, x, axes, place, kinds[place])
+        parts.append(svg.path(x, axes.y(values), f"line {kinds[place]}"))
         if kinds[place] != "rest":
             labels.append(place)
     if found.many and found.evaluation is not None and row.judged:
-        parts.append(svg.path(x, scale.place(_together(row)), "line all"))
+        parts.append(svg.path(x, axes.y(_together(row)), "line all"))
     return [
         *areas,
         *parts,
-        *_labels(found, [place for place in labels if np.isfinite(row.values[place].value)], scale, frame),
+        *_labels(found, [place for place in labels if np.isfinite(row.values[place].value)], axes),
     ]
 
 
@@ -151,14 +128,15 @@ def _error(found: Findings, error: xr.DataArray, place: int) -> np.ndarray:
     return np.asarray(np.hypot(points, spread / np.sqrt(found.seeds)), dtype=float)
 
 
-def _labels(found: Findings, places: list[int], scale: _Scale, frame: Frame) -> list[str]:
+def _labels(found: Findings, places: list[int], axes: Axes) -> list[str]:
     """Marks and names at the ends of lines, moved apart; a long name goes below its value."""
-    row, kinds, end = found.headline, found.colours, frame.left + frame.room
+    row, kinds, frame = found.headline, found.colours, axes.frame
+    end = frame.left + frame.room
     values = [in_row(found, row, row.values[place].value) for place in places]
     room = frame.right - 12
     long = any(BOLD * len(f"{value} {found.names[p]}") > room for p, value in zip(places, values, strict=True))
     long = long and len(places) <= 5  # more would not fit one above the other
-    heights = [float(scale.place(row.values[place].value)) for place in places]
+    heights = [float(axes.y(row.values[place].value)) for place in places]
     apart = svg.spread(heights, 29.0 if long else 15.0, frame.top, frame.bottom - (12.0 if long else 4.0))
     parts = []
     for place, value, height, y in zip(places, values, heights, apart, strict=True):
@@ -183,12 +161,12 @@ def _together(row: Row) -> np.ndarray:
     return np.asarray(np.nansum(np.where(np.isfinite(values), values, 0.0) * weights, axis=1) / known.sum(1))
 
 
-def _seeds(found: Findings, x: np.ndarray, scale: _Scale, place: int, kind: str) -> list[str]:
+def _seeds(found: Findings, x: np.ndarray, axes: Axes, place: int, kind: str) -> list[str]:
     curve = found.run[found.headline.term.curve]
     if "seed" not in curve.dims or kind == "rest":
         return []
     values = curve.transpose("time", "group", "seed").values[:, place]
-    return [svg.path(x, scale.place(values[:, seed]), f"seed {kind}") for seed in range(min(values.shape[1], 12))]
+    return [svg.path(x, axes.y(values[:, seed]), f"seed {kind}") for seed in range(min(values.shape[1], 12))]
 
 
 def in_row(found: Findings, row: Row, value: float) -> str:

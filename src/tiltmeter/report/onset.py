@@ -26,16 +26,9 @@ class Event(NamedTuple):
     text: str
 
 
-def onset(one: Difference) -> float | None:
-    """The first evaluation from which the difference stays clear with one sign to the end; None if it is not clear
-    there."""
-    last = one.stretches[-1] if one.stretches else None
-    return None if last is None or last.leader == NOBODY else last.first
-
-
 def pair_name(one: Difference) -> str:
     """Two groups in a sentence."""
-    return " and ".join(group_name(group) if group != ALL else ALL for group in one.pair)
+    return " and ".join(map(group_name, one.pair))
 
 
 def when_did_it_arise(found: Findings) -> str:
@@ -44,7 +37,7 @@ def when_did_it_arise(found: Findings) -> str:
     judged = [one for one in row.judged if one.judged]
     if not judged:
         return "Not judged."
-    clear = sorted((one for one in judged if onset(one) is not None), key=lambda one: -abs(float(one.gap[-1])))
+    clear = sorted((one for one in judged if one.sign[-1]), key=lambda one: -abs(float(one.gap[-1])))
     if found.two or not clear:
         parts = [_one(found, clear[0] if clear else judged[0], found.two or len(judged) == 1)]
     else:
@@ -56,10 +49,10 @@ def when_did_it_arise(found: Findings) -> str:
 
 
 def _one(found: Findings, one: Difference, only: bool) -> str:
-    start, clock = onset(one), found.clock
+    start, clock = one.since, found.clock
     end = f"of {moment(found.last)}" if clock != "t" else f"up to t = {moment(found.last)}"
     changes = "".join(f" {_change(found, one, change)}" for change in one.changes)
-    if start is None:
+    if np.isnan(start):
         clear = [stretch for stretch in one.stretches if stretch.leader != NOBODY]
         if not clear or not only:
             return "No difference is clear at the end." if not only else "No difference is clear at any evaluation."
@@ -140,8 +133,8 @@ def events(found: Findings) -> list[Event]:
             listing += [Event(change.low, change.high, _change(found, one, change)) for change in one.changes]
     title = found.headline.term.name
     for one in found.headline.judged:
-        start, named = onset(one), "" if found.two else f" between {pair_name(one)}"
-        if start is not None and start > one.times[0]:
+        start, named = one.since, "" if found.two else f" between {pair_name(one)}"
+        if start > one.times[0]:
             listing.append(Event(start, start, f"From here on the difference in {title}{named} is clear, to the end."))
         passed = [stretch for stretch in one.stretches[:-1] if stretch.leader != NOBODY]
         if passed and found.two:
@@ -177,8 +170,8 @@ def _first_shares(found: Findings, values: np.ndarray) -> str:
 def _end(found: Findings) -> Event:
     row = found.headline
     if row.clear:
-        (first, second), gap = row.clear[0]
-        names = " and ".join(group_name(one) if one != ALL else ALL for one in (first, second))
+        pair, gap = row.clear[0]
+        names = " and ".join(map(group_name, pair))
         size = points(gap.value) if row.term.share else f"{gap.value:.3g}"
         text = f"At the end the difference in {row.term.name} between {names} is {size} and clear."
         return Event(found.last, found.last, text)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape as escape_html
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 from tiltmeter.plot.offline_page import page_html
 from tiltmeter.record.directory.atomic_files import write_atomically
-from tiltmeter.shown_text import visible
+from tiltmeter.report.html import escape
 
 __all__ = ["Section", "Table", "write_page"]
 
@@ -28,11 +27,6 @@ _CHARTS = """
 def house_style() -> str:
     """The style sheet of every page: light and dark, wide and narrow, screen and paper."""
     return files("tiltmeter.report").joinpath("style.css").read_text(encoding="utf-8")
-
-
-def escape(text: str) -> str:
-    """Text for a page: no markup, no control characters, no halves of characters."""
-    return escape_html(visible(text))
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from tiltmeter.leaders.levels import Levels
 from tiltmeter.leaders.stopping import Stopping, stopping
 from tiltmeter.report.answers import Answer, answers
 from tiltmeter.report.changes import TO_TRY, change_rows, change_table, comparable, stop_sentence, what_would_change
+from tiltmeter.report.comparison_section import score_of
 from tiltmeter.report.data_section import data_section, pairs_table, setting_rows, trained_rows
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, block, bullets, card_table, escape, figure, fold, paragraph, section
@@ -15,7 +16,6 @@ from tiltmeter.report.model_card import model_card
 from tiltmeter.report.onset import events
 from tiltmeter.report.positive_label import positive_label
 from tiltmeter.report.reasons import why_section
-from tiltmeter.report.score_table import score_of
 from tiltmeter.report.small_multiples import small_multiples
 from tiltmeter.report.strips import strips_figure
 from tiltmeter.report.tables import curve_table, measure_table
@@ -138,10 +138,10 @@ def _stop(found: Findings) -> str:
 def _stopping(advice: Stopping, clock: str) -> str:
     head = ["Stop for the", "At", "Gap", f"Mean {advice.curve}", "Price in mean", "Worst group"]
     rows = []
-    for word, rule in zip(("smallest gap", "best mean", "best worst group"), advice.rules, strict=True):
+    for rule in advice.rules:
         price = rule.mean / advice.best_mean.mean - 1.0 if advice.best_mean.mean else 0.0
         cells = [when(clock, rule.time), number(rule.gap), number(rule.mean), f"{price:+.1%}", number(rule.worst)]
-        rows.append([Cell(word, head=True), *map(Cell, cells)])
+        rows.append([Cell(rule.rule, head=True), *map(Cell, cells)])
     caption = f"By {advice.curve}, among evaluations whose mean is within {percent(advice.within, 0)} of the best seen."
     return card_table(head, rows, caption)
 
@@ -210,7 +210,7 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
             curve: {
                 "values": [told(one) for one in row.values],
                 "differences": [told(one) for one in row.differences],
-                "better_off": [found.name_of(group) for group in row.better_off()],
+                "better_off": [group_name(group) for group in row.better_off()],
             }
             for curve, row in {**found.rows, **found.extra}.items()
         },
@@ -222,5 +222,5 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
         "impact_ratio": None if found.impact is None else told(found.impact.ratio),
         "calibration": None
         if found.calibration is None
-        else {found.name_of(one.group): [one.error, one.chance, one.limit] for one in found.calibration.groups},
+        else {group_name(one.group): [one.error, one.chance, one.limit] for one in found.calibration.groups},
     }

@@ -84,16 +84,7 @@ def page(
     """The page as `report` writes it, and its numbers."""
     checked_kind("title", title, (str, type(None)), "a text")
     checked_question(question)
-    given: list[str] | None = None
-    if isinstance(runs, Mapping) and not isinstance(runs, (Trajectory, xr.Dataset)):
-        given, runs = [str(name) for name in runs], list(runs.values())
-    if isinstance(runs, (Trajectory, xr.Dataset, str, os.PathLike)):
-        raise TypeError(f"`runs` should be a list of runs, as [run]. Found {type(runs).__name__}.")
-    runs = checked_list("runs", runs, "a list of runs, as [run]")
-    for run in runs:
-        checked_kind("runs", run, (Trajectory, xr.Dataset, str, os.PathLike), "a list of runs, as [run]")
-    if not runs:
-        raise ValueError("`report` needs at least one run. Found none.")
+    given, runs = _checked_runs(runs)
     path = page_place(checked_path("path", path))
     loaded = [load(run) if isinstance(run, (str, os.PathLike)) else run for run in runs]
     names = given or _names(runs, loaded)
@@ -134,6 +125,21 @@ def page(
     )
     write_atomically(path, page_html(title, house_style(), f"{inside}\n{footer}\n{data}").encode())
     return path, told
+
+
+def _checked_runs(runs: Sequence[Run] | Mapping[str, Run]) -> tuple[list[str] | None, list[Run]]:
+    """The runs, and the names that were given to them; None: none were."""
+    given: list[str] | None = None
+    if isinstance(runs, Mapping) and not isinstance(runs, (Trajectory, xr.Dataset)):
+        given, runs = [str(name) for name in runs], list(runs.values())
+    if isinstance(runs, (Trajectory, xr.Dataset, str, os.PathLike)):
+        raise TypeError(f"`runs` should be a list of runs, as [run]. Found {type(runs).__name__}.")
+    runs = checked_list("runs", runs, "a list of runs, as [run]")
+    for run in runs:
+        checked_kind("runs", run, (Trajectory, xr.Dataset, str, os.PathLike), "a list of runs, as [run]")
+    if not runs:
+        raise ValueError("`report` needs at least one run. Found none.")
+    return given, runs
 
 
 def _inside(

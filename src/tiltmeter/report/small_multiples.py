@@ -5,12 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.report import svg
+from tiltmeter.report.axes import Axes, Frame, stretched_axis
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
-from tiltmeter.report.wording import moment, number, percents
-from tiltmeter.shown_text import percent
 
-WIDTH, HEIGHT, LEFT, TOP = 320.0, 150.0, 42.0, 8.0
+FRAME = Frame(320.0, 42.0, 10.0, 8.0, 150.0)
 
 
 def small_multiples(found: Findings) -> list[tuple[str, str, str]]:
@@ -30,7 +28,6 @@ def after_start(times: np.ndarray, clock: str) -> np.ndarray:
 def _chart(found: Findings, row: Row) -> tuple[str, str]:
     assert row.course is not None
     times, values = row.course.coords["time"].values.astype(float), row.course.values
-    axis = stretched_axis(times)
     drawn = [place for place in range(len(found.groups)) if found.enough(place)] or list(range(len(found.groups)))
     later = values[after_start(times, found.clock)][:, drawn]
     later = later if np.isfinite(later).any() else values
@@ -38,36 +35,23 @@ def _chart(found: Findings, row: Row) -> tuple[str, str]:
     margin = 0.08 * (high - low) or 0.5 * abs(high) or 0.5
     low, high = (max(0.0, low - margin) if low >= 0 else low - margin), high + margin
     high = min(high, 1.0) if row.term.share else high
-    parts = _frame(axis, row, low, high)
+    axes = Axes(FRAME, stretched_axis(times), low, high)
+    digits = 0 if high - low >= 0.04 else 1
+    levels = [(value, row.term.told(value, digits)) for value in (high, (low + high) / 2, low)]
+    parts = [*axes.levels(levels), *axes.moments(60.0)]
     for place, kind in sorted(enumerate(found.colours), key=lambda one: one[1] != "rest"):
         if place not in drawn:
             continue
-        x = LEFT + axis.place(times) * (WIDTH - LEFT - 10)
         inside = np.where((values[:, place] <= high) & (values[:, place] >= low), values[:, place], np.nan)
-        y = TOP + (high - inside) / (high - low) * HEIGHT
-        parts.append(svg.path(x, y, f"line thin {kind}"))
+        parts.append(svg.path(axes.x(times), axes.y(inside), f"line thin {kind}"))
         if row.term.curve == "error" and found.evaluation is not None and kind != "rest":
             constant = float(found.evaluation.rates().constant_error[place])
             if low <= constant <= high:
-                at = TOP + (high - constant) / (high - low) * HEIGHT
-                parts.append(svg.line(LEFT, at, WIDTH - 10, at, f"ref {kind}"))
-    return _left_out(row, values, high), svg.picture(
-        WIDTH, HEIGHT + TOP + 22, parts, f"{row.term.title} of every group by {found.clock}", _ends(found, row), ""
-    )
-
-
-def _frame(axis: StretchedAxis, row: Row, low: float, high: float) -> list[str]:
-    parts = []
-    digits = 0 if high - low >= 0.04 else 1
-    for part in (0.0, 0.5, 1.0):
-        y, value = TOP + part * HEIGHT, high - part * (high - low)
-        parts.append(svg.line(LEFT, y, WIDTH - 10, y, "grid"))
-        words = percent(value, digits) if row.term.share else number(value)
-        parts.append(svg.text(LEFT - 4, y + 4, words, "tick", "end"))
-    for time in axis.ticks(WIDTH - LEFT - 10, 60.0):
-        x = LEFT + float(axis.place(time)) * (WIDTH - LEFT - 10)
-        parts.append(svg.text(x, TOP + HEIGHT + 16, moment(time), "tick", "middle" if x < WIDTH - 40 else "end"))
-    return parts
+                height, right = float(axes.y(constant)), FRAME.left + FRAME.room
+                parts.append(svg.line(FRAME.left, height, right, height, f"ref {kind}"))
+    title = f"{row.term.title} of every group by {found.clock}"
+    picture = svg.picture(FRAME.width, FRAME.bottom + 22, parts, title, _ends(found, row), "")
+    return _left_out(row, values, high), picture
 
 
 def _left_out(row: Row, values: np.ndarray, high: float) -> str:
@@ -75,11 +59,7 @@ def _left_out(row: Row, values: np.ndarray, high: float) -> str:
     text = f"{row.term.meaning}."
     first = values[0]
     if np.isfinite(first).all() and (first > high).all():
-        told = (
-            percents(float(first.min()), float(first.max()))
-            if row.term.share
-            else [number(first.min()), number(first.max())]
-        )
+        told = row.term.row(float(first.min()), float(first.max()))
         text += f" At the first evaluation {told[0] if told[0] == told[1] else ' to '.join(told)}, above the frame."
     if row.term.curve == "error":
         text += " Dotted: the best constant answer."
@@ -87,5 +67,5 @@ def _left_out(row: Row, values: np.ndarray, high: float) -> str:
 
 
 def _ends(found: Findings, row: Row) -> str:
-    told = [percent(one.value) if row.term.share else number(one.value) for one in row.values]
+    told = [row.term.told(one.value) for one in row.values]
     return "At the end: " + ", ".join(f"{name} {value}" for name, value in zip(found.names, told, strict=True))

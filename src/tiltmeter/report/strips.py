@@ -8,10 +8,9 @@ from tiltmeter.leaders.difference import ALL, Difference
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
+from tiltmeter.report.axes import BOLD, NARROW, PLAIN, WIDE, Frame, StretchedAxis, short, stretched_axis
 from tiltmeter.report.findings import Findings, Row
-from tiltmeter.report.frame import BOLD, NARROW, PLAIN, WIDE, Frame, short
 from tiltmeter.report.html import figure
-from tiltmeter.report.stretched_axis import StretchedAxis, stretched_axis
 from tiltmeter.report.wording import moment
 
 #: Strips of pairs that are drawn; those with something clear come first.

@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tiltmeter.fairness.estimate import UNKNOWN, Estimate, wilson
-from tiltmeter.leaders.difference import ALL
 from tiltmeter.leaders.points import FEWEST
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
+from tiltmeter.report.axes import stretched_axis
 from tiltmeter.report.findings import Findings, Row
 from tiltmeter.report.html import Cell, card_table, escape
 from tiltmeter.report.small_multiples import after_start
-from tiltmeter.report.stretched_axis import stretched_axis
-from tiltmeter.report.wording import between, number, percents, points
+from tiltmeter.report.wording import between, points
 from tiltmeter.shown_text import minus, percent
 
 #: A group with fewer points than this share of all is marked.
@@ -66,7 +65,7 @@ def _base_rates(found: Findings) -> list[Cell]:
 
 def _measure(found: Findings, row: Row) -> list[Cell]:
     title = Cell(row.term.title, (row.term.meaning,), head=True)
-    told = percents(*(one.value for one in row.values)) if row.term.share else [number(one.value) for one in row.values]
+    told = row.term.row(*(one.value for one in row.values))
     values = [
         Cell(text, tuple(_details(row, one, count)))
         for text, one, count in zip(told, row.values, row.counts, strict=True)
@@ -80,14 +79,10 @@ def _measure(found: Findings, row: Row) -> list[Cell]:
     ]
 
 
-def _value(row: Row, one: Estimate) -> str:
-    return percent(one.value) if row.term.share else number(one.value)
-
-
 def _details(row: Row, one: Estimate, count: tuple[int, int] | None) -> list[str]:
     parts = []
     if one.known:
-        parts.append(between(one) if row.term.share else f"{number(one.low)} to {number(one.high)}")
+        parts.append(row.term.limits(one))
     elif row.course is None:
         parts.append("too few to say")
     if count is not None:
@@ -98,9 +93,8 @@ def _details(row: Row, one: Estimate, count: tuple[int, int] | None) -> list[str
 def _difference(row: Row, one: Estimate) -> Cell:
     if not np.isfinite(one.value):
         return Cell("", ("not judged",))
-    limits = (between(one) if row.term.share else f"{number(one.low)} to {number(one.high)}") if one.known else ""
     exact = one.low == one.high or not one.known
-    return Cell(points(one.value) if row.term.share else number(one.value), () if exact else (limits,))
+    return Cell(row.term.size(one.value), () if exact else (row.term.limits(one),))
 
 
 def _verdict(row: Row) -> Cell:
@@ -191,15 +185,17 @@ def _group(found: Findings, place: int, sizes: np.ndarray | None, others: list[R
     if not found.enough(place):
         cells += [Cell("", ("too few to say",)), Cell("", ("nothing can be said",))]
     else:
-        drawn = _interval(one, found.colours[place]) if row.term.share and one.known else ""
-        text = f"{_value(row, one)} ({between(one)})" if row.term.share and one.known else _value(row, one)
+        shown = row.term.share and one.known
+        drawn = _interval(one, found.colours[place]) if shown else ""
+        text = f"{row.term.told(one.value)} ({between(one)})" if shown else row.term.told(one.value)
         cells += [Cell("", html=f"{drawn}<span>{escape(text)}</span>"), _against(found, row, place)]
     for other in others:
         value, count = other.values[place], other.counts[place]
         if count is not None and count[1] < FEWEST:
             cells.append(Cell("", ("too few",)))
         else:
-            cells.append(Cell(_value(other, value), (between(value),) if other.term.share and value.known else ()))
+            limits = (between(value),) if other.term.share and value.known else ()
+            cells.append(Cell(other.term.told(value.value), limits))
     return cells
 
 
@@ -215,11 +211,9 @@ def _against(found: Findings, row: Row, place: int) -> Cell:
     for (first, second), gap in clear[:3]:
         other = second if first == group else first
         signed = gap if first == group else gap.times(-1.0)
-        size = points(signed.value) if row.term.share else number(signed.value)
-        limits = between(signed) if row.term.share else f"{number(signed.low)} to {number(signed.high)}"
         sign = "+" if signed.value > 0 else ""
-        name = group_name(other) if other != ALL else ALL
-        lines.append(f"{name}: {sign}{size}" + ("" if signed.low == signed.high else f" ({limits})"))
+        limits = "" if signed.low == signed.high else f" ({row.term.limits(signed)})"
+        lines.append(f"{group_name(other)}: {sign}{row.term.size(signed.value)}{limits}")
     more = f"and {len(clear) - 3} more" if len(clear) > 3 else ""
     told = "".join(f"<span>{escape(line)}</span>" for line in (*lines, more) if line)
     return Cell("", html=f'<b class="tag real">clear</b>{told}')

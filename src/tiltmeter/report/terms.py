@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from tiltmeter.fairness.estimate import Estimate
 from tiltmeter.names import Better
 from tiltmeter.question import Question
+from tiltmeter.report.wording import between, number, percents, points
+from tiltmeter.shown_text import percent
 
 
 @dataclass(frozen=True)
@@ -22,6 +25,22 @@ class Term:
     def name(self) -> str:
         """What it is called within a sentence."""
         return self.title[:1].lower() + self.title[1:]
+
+    def told(self, value: float, digits: int | None = None) -> str:
+        """A value of it: a share as a percentage."""
+        return percent(value, digits) if self.share else number(value)
+
+    def size(self, difference: float) -> str:
+        """The size of a difference: points of a share."""
+        return points(difference) if self.share else number(difference)
+
+    def limits(self, estimate: Estimate) -> str:
+        """The limits of a value or of a difference."""
+        return between(estimate) if self.share else f"{number(estimate.low)} to {number(estimate.high)}"
+
+    def row(self, *values: float) -> list[str]:
+        """Several values with the same digits."""
+        return percents(*values) if self.share else list(map(number, values))
 
 
 _TERMS = (

@@ -85,8 +85,3 @@ def moment(time: float) -> str:
 def when(clock: str, time: float) -> str:
     """A moment with its clock: "step 500", "t = 5.64"."""
     return f"{clock} {moment(time)}" if clock != "t" else f"t = {moment(time)}"
-
-
-def capital(text: str) -> str:
-    """The first letter large."""
-    return text[:1].upper() + text[1:]

@@ -115,10 +115,14 @@ class Study(NotebookText):
 
     def __str__(self) -> str:
         """What it varies, how many cells that makes, and how many are done."""
-        names = [f"{name} ({len(levels)})" for name, levels in self._levels.items()]
+        names = [f"{name} ({len(levels)})" for name, levels in self.levels.items()]
         grid = " x ".join(names) if self.cells is None else f"{len(self.cells)} given settings of {', '.join(names)}"
         part = f", a fraction of {self.fraction:g}" if self.fraction is not None else ""
-        seeds = "" if self._seeds is None else f", {len(self._seeds)} seed{'' if len(self._seeds) == 1 else 's'} each"
+        seeds = (
+            ""
+            if self.all_seeds is None
+            else f", {len(self.all_seeds)} seed{'' if len(self.all_seeds) == 1 else 's'} each"
+        )
         where = f"Study of {self.reference.text} in {self.to}"
         return f"{where}: {grid}{part}{seeds}. {status_of(self.all_cells, self.places, None)}"
 
@@ -135,7 +139,7 @@ class Study(NotebookText):
     @cached_property
     def all_cells(self) -> tuple[Cell, ...]:
         """Every cell that is asked for, with its name."""
-        settings = settings_of(self._levels, self.cells, self.fraction, self._seeds)
+        settings = settings_of(self.levels, self.cells, self.fraction, self.all_seeds)
         return tuple(Cell.of(one, self.reference.text, self.version) for one in settings)
 
     def run(
@@ -192,20 +196,22 @@ class Study(NotebookText):
         `reduce` makes numbers, or small labelled arrays, of one result. Without it, a Dataset is taken as it is, and of
         a Trajectory the last reading of every curve.
         """
-        return build_table(self._levels, self._seeds, self.results(), reduce)
+        return build_table(self.levels, self.all_seeds, self.results(), reduce)
 
     @property
-    def _levels(self) -> dict[str, list[Any]]:
+    def levels(self) -> dict[str, list[Any]]:
+        """The values of every factor."""
         assert isinstance(self.factors, dict)
         return self.factors
 
     @property
-    def _seeds(self) -> tuple[int, ...] | None:
+    def all_seeds(self) -> tuple[int, ...] | None:
+        """The seeds that every setting has; None for cells without one."""
         assert self.seeds is None or isinstance(self.seeds, tuple)
         return self.seeds
 
     def _tasks(self, only: Mapping[str, Any] | None, retry_failed: bool) -> list[Task]:
-        wanted = checked_only(only or {}, {**self._levels, "seed": list(self._seeds or ())})
+        wanted = checked_only(only or {}, {**self.levels, "seed": list(self.all_seeds or ())})
         done, failed = self.places.keys(CELLS), self.places.keys(FAILED)
         place, fingerprint = str(self.places.root.resolve()), self.reference.fingerprint()
         tasks = []
@@ -242,10 +248,10 @@ class Study(NotebookText):
             "cell": self.reference.to_json(),
             "fingerprint": self.reference.fingerprint(),
             "version": self.version,
-            "factors": self._levels,
+            "factors": self.levels,
             "cells": None if self.cells is None else list(self.cells),
             "fraction": self.fraction,
-            "seeds": None if self._seeds is None else list(self._seeds),
+            "seeds": None if self.all_seeds is None else list(self.all_seeds),
             "tries": self.tries,
             "limit": self.limit,
         }

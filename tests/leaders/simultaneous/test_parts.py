@@ -61,11 +61,3 @@ def test_a_band_that_fails_the_gate_includes_no_difference():
     closed = band.gated(np.array([[False, True]]))
     assert closed.shown.tolist() == [[0, -1]]
     assert (closed.lower[0, 0], closed.upper[0, 0]) == (0.0, 0.8)
-
-
-def test_equivalence_needs_the_whole_band_inside():
-    band = Band(np.zeros((2, 1)), np.array([[-0.05], [-0.2]]), np.array([[0.09], [0.01]]))
-    assert band.within(0.1).ravel().tolist() == [True, False]
-    assert band.bound.tolist() == [0.2]
-    with pytest.raises(ValueError, match="distance = 0"):
-        band.within(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,20 +14,27 @@ from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.points import held_out_facts
 from tiltmeter.leaders.scorecard.group_values import (
     GroupValues,
+    PerSeed,
+    area_weights,
     at_evaluations,
     clock_levels,
     common_evaluations,
     gradient_evaluations,
+    point_error,
+    point_values,
     restricted,
+    selected_weights,
     training_shares,
 )
-from tiltmeter.leaders.scorecard.per_seed import PerSeed, area_weights, point_error, point_values, selected_weights
 from tiltmeter.leaders.scorecard.score import Paid, Peak, Score, SeedMean
 from tiltmeter.leaders.scorecard.selections import Last, Selection
 from tiltmeter.names import NOBODY
 from tiltmeter.pairs import SURE
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText
+
+#: Parts of the baseline's fall, in the mean loss, at which the loss clock is read.
+LEVELS = (0.5, 0.9)
 
 
 def _shared(run: GroupValues, baseline: GroupValues) -> tuple[list[int], list[int]]:
@@ -182,14 +189,10 @@ class Scorecard(NotebookText):
         end: Time up to which all runs are compared.
         selection: How the evaluation that judges was chosen, in words.
         optimistic: Whether it was chosen on the points that judge.
-        levels: Parts of the baseline's fall at which the loss clock is read.
         seeds: Seeds of each run.
         exact: Whether all runs are exact theory.
         shares: Share of each group, by which means are weighted.
-        shares_known: Whether these are shares of the training data; otherwise groups weigh alike.
-        points_known: Whether runs kept their held-out points; None: they need none.
-        evaluations: Evaluations that all runs have.
-        shared_evaluations: Whether all runs were evaluated at the same times.
+        basis: Which evaluation, which seeds and which shares the numbers rest on, in words.
     """
 
     rows: tuple[Score, ...]
@@ -199,14 +202,10 @@ class Scorecard(NotebookText):
     end: float
     selection: str
     optimistic: bool
-    levels: tuple[float, ...]
     seeds: int
     exact: bool
     shares: tuple[float, ...]
-    shares_known: bool
-    points_known: bool | None = None
-    evaluations: int = 0
-    shared_evaluations: bool = True
+    basis: str
 
     @property
     def baseline(self) -> Score:
@@ -222,24 +221,6 @@ class Scorecard(NotebookText):
         lines = [row.sentence(self.baseline.name, self.curve) for row in self.rows]
         return "\n".join([*lines, self.basis])
 
-    @property
-    def basis(self) -> str:
-        """Which evaluation, which seeds, which shares."""
-        parts = [f"Judged at {self.selection}, up to {self.clock} = {self.end:.6g}"]
-        if not self.shared_evaluations:
-            some = "the same times" if self.exact else f"the {self.evaluations} evaluations that all runs have"
-            parts.append(f"runs have different evaluations and are compared at {some}")
-        if self.optimistic:
-            parts.append("chosen on the points that judge it, so too good (optimistic)")
-        if not self.exact:
-            several = f"{self.seeds} seeds; who pays is shown at {SURE:g} standard errors paired by seed"
-            parts.append(several if self.seeds > 1 else "one seed: what is said holds for these runs only")
-        if self.points_known is not None:
-            included = "errors include those of the points looked at, paired"
-            parts.append(included if self.points_known else "errors of the points looked at are not known")
-        known = "" if self.shares_known else " (equal shares: the runs do not tell those of training)"
-        return "; ".join(parts) + f"; means weigh groups as in training{known}."
-
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         return {
@@ -248,7 +229,7 @@ class Scorecard(NotebookText):
             "end": self.end,
             "selection": self.selection,
             "optimistic": self.optimistic,
-            "levels": list(self.levels),
+            "levels": list(LEVELS),
             "seeds": self.seeds,
             "runs": [row.to_json() for row in self.rows],
         }
@@ -259,7 +240,6 @@ def scorecard(
     curve: str = "loss",
     shares: Mapping[Any, float] | None = None,
     select: Selection | None = None,
-    levels: Sequence[float] = (0.5, 0.9),
     level: float = 0.05,
 ) -> Scorecard:
     """Runs with interventions against the first run, the baseline: what changed over training, and who paid.
@@ -284,7 +264,6 @@ def scorecard(
         curve: Curve in which runs are compared.
         shares: Share of each group, by which means are weighted; None: those the baseline recorded.
         select: At which evaluation each run is judged; None: `tm.fairness.selections.Last()`.
-        levels: Parts of the baseline's fall at which the loss clock is read.
         level: Error rate of the changes of leader in each run.
     """
     if not isinstance(runs, Mapping):
@@ -296,15 +275,12 @@ def scorecard(
         checked_kind("runs", run, Trajectory, f"{A_RUN}, by name")
     if not runs:
         raise ValueError("A scorecard needs at least one run, the baseline first. Found none.")
-    for part in levels:
-        if not 0.0 < part <= 1.0:
-            raise ValueError(f"`levels` should be parts of the baseline's fall, above 0 and at most 1. Found {part}.")
     rule = Last() if select is None else select
     found = common_evaluations(runs, curve)
     baseline_name, baseline = next(iter(found.items()))
     weights, known = training_shares(runs[baseline_name], baseline.groups, shares)
     end = float(baseline.times[-1])
-    marks = clock_levels(baseline, weights, levels)
+    marks = clock_levels(baseline, weights, LEVELS)
     evaluated = {name: restricted(run, curve, baseline.times) for name, run in runs.items()}
     led = {name: leaders(run, curve, level=level) for name, run in evaluated.items()}
     costs = {name: gradient_evaluations(run, end, len(baseline.groups)) for name, run in runs.items()}
@@ -319,27 +295,25 @@ def scorecard(
         score(name, one, reference, led[name], led[baseline_name], costs[name] / costs[baseline_name])
         for name, one in measured.items()
     )
-    exact = all(one.exact for one in found.values())
+    exact, seeds = all(one.exact for one in found.values()), min(len(one.seeds) for one in found.values())
+    optimistic, clock = rule.optimistic and not exact, runs[baseline_name].clock
+    parts = [f"Judged at {rule.name}, up to {clock} = {end:.6g}"]
+    if not all(np.array_equal(run[curve].coords["time"].values, baseline.times) for run in runs.values()):
+        some = "the same times" if exact else f"the {len(baseline.times)} evaluations that all runs have"
+        parts.append(f"runs have different evaluations and are compared at {some}")
+    if optimistic:
+        parts.append("chosen on the points that judge it, so too good (optimistic)")
+    if not exact:
+        several = f"{seeds} seeds; who pays is shown at {SURE:g} standard errors paired by seed"
+        parts.append(several if seeds > 1 else "one seed: what is said holds for these runs only")
+    if any(held_out_facts(run) for run in runs.values()):
+        points_known = all(one.points is not None for one in measured.values())
+        included = "errors include those of the points looked at, paired"
+        parts.append(included if points_known else "errors of the points looked at are not known")
+    equal = "" if known else " (equal shares: the runs do not tell those of training)"
+    basis = "; ".join(parts) + f"; means weigh groups as in training{equal}."
     return Scorecard(
-        rows=rows,
-        groups=baseline.groups,
-        curve=curve,
-        clock=runs[baseline_name].clock,
-        end=end,
-        selection=rule.name,
-        optimistic=rule.optimistic and not exact,
-        levels=tuple(levels),
-        seeds=min(len(one.seeds) for one in found.values()),
-        exact=exact,
-        shares=tuple(weights.tolist()),
-        shares_known=known,
-        points_known=all(one.points is not None for one in measured.values())
-        if any(held_out_facts(run) for run in runs.values())
-        else None,
-        evaluations=len(baseline.times),
-        shared_evaluations=all(
-            np.array_equal(run[curve].coords["time"].values, baseline.times) for run in runs.values()
-        ),
+        rows, baseline.groups, curve, clock, end, rule.name, optimistic, seeds, exact, tuple(weights.tolist()), basis
     )
 
 

@@ -265,9 +265,9 @@ class Disk:
             raise self._gone()
         if self._lock.held():
             return end
-        other = self._lock.taken_by()
+        other = writer(self._directory / LOCK)
         if other is None:
-            self._lock.take_again()  # deleted by hand
+            self._lock.take()  # deleted by hand
             end = self._lines.end
             if self._known_end in (None, end):
                 return end

@@ -144,9 +144,10 @@ class Lock:
         self._beaten = time.monotonic()
         #: Higher than that of the writer from which the lock was taken over.
         self.number = 0
-        self._take(None)
+        self.take()
 
-    def _take(self, known: str | None) -> None:
+    def take(self, known: str | None = None) -> None:
+        """Take the lock, again after the file was deleted by hand; `BlockingIOError` if another writer came first."""
         with _guard(self._path, create=True) as descriptor:
             holder = live_writer(self._path, by_its_clock=True)
             if holder is not None and _read(self._path).get("token") != known:
@@ -189,14 +190,6 @@ class Lock:
         """Whether the file still names this lock, so that nobody else has written meanwhile."""
         return _bytes(self._path) == self._written or _read(self._path).get("token") == self._token
 
-    def taken_by(self) -> Process | None:
-        """The owner that the file names instead; None if it names nobody."""
-        return writer(self._path)
-
-    def take_again(self) -> None:
-        """After the file was deleted by hand: `BlockingIOError` if another writer came first."""
-        self._take(None)
-
     def beat(self) -> None:
         """Show that the writer is alive. It may be called often: the file is touched at most once a minute."""
         now = time.monotonic()
@@ -207,7 +200,7 @@ class Lock:
         with contextlib.suppress(OSError):
             if TIMES_LONGEST * silence > self._patience and self.held():
                 self._patience = TIMES_LONGEST * silence
-                self._take(self._token)
+                self.take(self._token)
             os.utime(self._path)
 
     def release(self) -> None:
@@ -219,9 +212,6 @@ class Lock:
                 os.ftruncate(descriptor, 0)
                 with contextlib.suppress(PermissionError):  # Windows keeps open files; an empty one is free
                     self._path.unlink()
-
-    def __str__(self) -> str:
-        return str(self._process)
 
 
 def writer(path: Path) -> Process | None:
