@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
+from collections.abc import Iterable
+from dataclasses import fields, replace
+from json import dumps
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ from tiltmeter.cli.forecast import method_of
 from tiltmeter.cli.show import draw
 from tiltmeter.cli.terminal import Json, Save, Switch, To, print_json
 from tiltmeter.cli.train_config import TrainingFile, read_config
+from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.record import save as save_run
 
 
@@ -66,20 +69,42 @@ def advise(
         trained = {}
         for name in ("plain", *advice.best):
             print(f"Training: {name} ...", file=sys.stderr)
-            interventions = (*file.recipe.interventions, *advice.interventions.get(name, ()))
-            steered = replace(file.recipe, interventions=interventions)
-            trained[name] = training(file.network(), data, held_out, steered, watch=file.watch, seed=file.seed)
-        _keep(trained, to, "trained")
+            arm = advice.interventions.get(name, ())
+            steered = replace(file.recipe, interventions=(*file.recipe.interventions, *arm))
+            fitted = data if any(one.needs == "validation groups" for one in arm) else None  # as `advise` fits them
+            run = training(file.network(), data, held_out, steered, watch=file.watch, seed=file.seed, validation=fitted)
+            trained[name] = run
+            _keep({name: run}, to, "trained")
         judged = advice.judged_by(trained)
         told["trained"] = judged.card.to_json()
         if not json:
             print(f"\n{judged}\n{judged.card}")
     elif advice.best and not json:
+        print(f"To train with {advice.best[0]}, add to {config.name}:")
+        print(toml_of(advice.interventions[advice.best[0]]))
         print("Add --train to train plainly and with the best three.")
     if save:
         draw(plot.who_paid(judged.card if judged is not None else advice.card), save)
     if json:
         print_json(told)
+
+
+def toml_of(interventions: Iterable[Intervention]) -> str:
+    """Tables of a training file that say the same.
+
+    >>> from tiltmeter.interventions import GroupDRO
+    >>> print(toml_of([GroupDRO(0.05)]).splitlines()[:3])
+    ['[[training.interventions]]', 'kind = "GroupDRO"', 'rate = 0.05']
+    """
+    lines = []
+    for one in interventions:
+        lines.append("[[training.interventions]]")
+        known = one.to_json() | {"kind": type(one).__name__}
+        usual = {field.name: field.default for field in fields(one)}
+        lines += [f"{key} = {dumps(value)}" for key, value in known.items() if usual.get(key, ...) != value]
+        if one.needs == "validation groups":
+            lines.append("# and, in [training], the share of the points that it is fitted to: validation = 0.2")
+    return "\n".join(lines)
 
 
 def _keep(runs: Any, to: Path | None, part: str) -> None:

@@ -181,16 +181,12 @@ class Summary:
             rows = [[group_name(group), *_digits(row)] for group, row in zip(groups, last, strict=True)]
             print_rows(["group", *(name.replace("_", " ") for name in shown)], rows, ["group"])
             return
-        heads = [
-            self.trajectory.clock,
-            "",
-            *(f"{name} {group}".replace("_", " ") for name in shown for group in groups),
-        ]
+        heads = [f"{name} {group}".replace("_", " ") for name in shown for group in groups]
         times = first.coords["time"].values
+        # Values beside a crossing are those of the evaluation that is nearest to it.
         marks = {float(times[0]): "first", float(times[-1]): "last"}
         for crossing in () if self.leaders is None else self.leaders.changes:
-            nearest = float(times[np.abs(times - crossing.time).argmin()])
-            marks.setdefault(nearest, f"{crossing.leader_before} -> {crossing.leader_after}")
+            marks.setdefault(float(crossing.time), f"{crossing.leader_before} -> {crossing.leader_after}")
         rows = []
         for moment in sorted(marks):
             parts = [values.sel(time=moment, method="nearest").values for values in shown.values()]

@@ -260,13 +260,11 @@ def _before(one: Difference, clock: str) -> str:
     """What was clear before, or that nothing was."""
     earlier = [stretch for stretch in one.stretches[:-1] if stretch.leader != NOBODY]
     if earlier and earlier[-1].leader != one.stretches[-1].leader:
-        change = one.changes[-1]
-        since = (_evaluation_before(one, one.stretches[-1].first), one.stretches[-1].first)
-        turned = between_at(clock, change.low, change.high)
-        turned = "" if (change.low, change.high) == since else turned  # said by "from ... to the end"
+        before, last = earlier[-1], one.stretches[-1].first
+        until = "" if before.last == _evaluation_before(one, last) else f" up to {at(clock, before.last)}"
         if one.curve in RATES:  # "led" would read as the opposite of "has the higher error"
-            return f"Before, it was the other way round{turned and f': that changed {turned}'}."
-        return f"Before, {subject(change.before)[0]} led{turned and f': the lead changed {turned}'}."
+            return f"Before, it was the other way round{until}."
+        return f"Before, {subject(before.leader)[0]} led{until}."
     if not any(stretch.leader == NOBODY and stretch.bound > 0 for stretch in one.stretches[:-1]):
         return ""
     if len(earlier) == 1:

@@ -11,7 +11,7 @@ accumulate = 4             # a batch in four parts; also autocast = "bfloat16", 
 weights = {rare = 4.0}
 
 [[training.interventions]]
-intervention = "GroupDRO"           # and its fields
+kind = "GroupDRO"          # and its fields
 rate = 0.01
 """
 

@@ -20,10 +20,13 @@ from tiltmeter.report import svg
 from tiltmeter.report.data_section import brief
 from tiltmeter.report.findings import Findings
 from tiltmeter.report.html import Cell, card_table
+from tiltmeter.report.terms import TERMS
 from tiltmeter.report.wording import between, listed, percents, points, when
 
 #: Evaluations whose mean loss is within this part of the best count as trained.
 WITHIN = 0.1
+#: A rate that gets worse by more than this for a group is said beside the price in errors.
+SIDE_EFFECT = 0.05
 #: Rates of the last evaluation by which runs on the same points are compared.
 COMPARED = ("tpr", "fpr", "error", "positive_rate")
 #: What to run when nothing was tried.
@@ -101,7 +104,7 @@ def _judged(found: Findings, one: Change, base: Change, level: float) -> Change:
         left=left,
         change=change.times(1.0 if before >= 0 else -1.0),
         price=price(base.evaluation, one.evaluation, level),
-        brief=price(base.evaluation, one.evaluation, level, limits=False),
+        brief=_with_side_effect(price(base.evaluation, one.evaluation, level, limits=False), base, one),
         helps_nobody=_helps_nobody(found, base.evaluation.rates(), one.evaluation.rates()),
     )
 
@@ -113,6 +116,20 @@ def _helps_nobody(found: Findings, before: Any, after: Any) -> bool:
     change = (getattr(after, term.curve) - getattr(before, term.curve))[enough]
     gain = change > 0 if term.better == "higher" else change < 0
     return not bool(np.any(gain))
+
+
+def _with_side_effect(brief: str, base: Change, one: Change) -> str:
+    """The price with the rate of a group that gets most worse, where it does by so much that somebody would ask."""
+    before, after = base.evaluation.rates(), one.evaluation.rates()
+    effect, most = "", SIDE_EFFECT
+    for curve, sign, verb in (("tpr", -1.0, "falls"), ("fpr", 1.0, "rises")):
+        values = getattr(after, curve)
+        worse = sign * (values - getattr(before, curve))
+        if np.isfinite(worse).any() and np.nanmax(worse) > most:
+            place, most = int(np.nanargmax(worse)), float(np.nanmax(worse))
+            group, value = group_name(one.evaluation.groups[place]), percents(float(values[place]))[0]
+            effect = f"the {TERMS[curve].name} of {group} {verb} to {value}"
+    return f"{brief.removeprefix('none, and ').removesuffix('.')}, but {effect}." if effect and brief else brief
 
 
 def price(base: LastEvaluation, other: LastEvaluation, level: float, limits: bool = True) -> str:

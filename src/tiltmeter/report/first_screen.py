@@ -225,11 +225,11 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
     if not tried:
         return "no change tried", "the command “tiltmeter advise” tries changes"
     if not offers:
-        return "no change helps", f"tried: {listed([one.name for one in others], 2)}"
-    many = f"{len(offers)} of {tried} changes"
-    helps = "1 change helps" if tried == 1 else f"{many} helps" if len(offers) == 1 else f"{many} help"
-    best, rest = ("it leaves", "; the others do not help") if len(offers) == 1 else ("the best leaves", "")
-    return helps, f"{best} a gap of about {points(abs(offers[0].left.value))}{rest if tried > 1 else ''}"
+        return "no change narrows it", f"tried: {listed([one.name for one in others], 2)}"
+    many = f"{len(offers)} of {tried} changes" if tried > 1 else "1 change"
+    large = f"{many} {'narrows' if len(offers) == 1 else 'narrow'} it"
+    best, rest = ("it leaves", "; the others do not") if len(offers) == 1 else ("the best leaves", "")
+    return large, f"{best} a gap of about {points(abs(offers[0].left.value))}{rest if tried > 1 else ''}"
 
 
 def caption(found: Findings) -> str:
