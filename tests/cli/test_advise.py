@@ -65,3 +65,24 @@ def test_a_folder_that_exists_is_refused(run, config, tmp_path):
     code, _, err = run("advise", str(config), "--to", str(tmp_path))
     assert code == 2
     assert "--to should name a new folder" in err
+
+
+def test_thresholds_by_group_are_trained_and_can_be_added_to_the_file(run, tmp_path):
+    """Women earn less and repay as often: thresholds by group help, and need points to be fitted to."""
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["women", "men"], 3000)
+    income = rng.normal(np.where(sex == "women", 34, 40), 6)
+    repaid = (income - np.where(sex == "women", 34, 40) + rng.normal(0, 3, 3000) > 0).astype(int)
+    pd.DataFrame({"income": income, "repaid": repaid, "sex": sex}).to_csv(tmp_path / "people.csv", index=False)
+    asked = FILE.replace('"label"\n', '"repaid"\n').replace('"group"\n', '"sex"\ncolumns = ["income"]\n')
+    (tmp_path / "t.toml").write_text(f'{asked}\n[question]\nkind = "benefit"\n')
+    code, out, err = run("advise", "t.toml", "--budget", "300")
+    assert code == 0, err
+    assert "With thresholds by group the worst group is clearly better off" in out
+    tables = out.split("To train with thresholds by group, add to t.toml:\n")[1].split("Add --train")[0]
+    (tmp_path / "added.toml").write_text(asked.replace("steps", "validation = 0.2\nsteps") + tables)
+    code, _, err = run("train", "added.toml")
+    assert code == 0, err
+    code, out, err = run("advise", "t.toml", "--budget", "300", "--train", "--to", "runs")
+    assert code == 0, err
+    assert (tmp_path / "runs" / "trained" / "thresholds-by-group" / "run.json").exists()

@@ -212,6 +212,16 @@ def test_show_a_run_with_three_groups(run, tmp_path):
     assert any(line.split()[:1] == ["b"] for line in out.splitlines())
 
 
+def test_a_crossing_of_theory_has_its_own_time_in_the_table(run):
+    code, out, _ = run("predict", "centred-crossing")
+    assert code == 0
+    assert "until t = 5.643" in out
+    assert "…" not in out
+    (row,) = [line.split() for line in out.splitlines() if "- -> +" in line]
+    assert row[0] == "5.643"
+    assert len(row) == 1 + 3 + 6  # the time, "- -> +", and three curves of two groups
+
+
 def test_the_cases_of_the_command_line_are_those_of_the_library():
     from tiltmeter.cli.options import CASES
 

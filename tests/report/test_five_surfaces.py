@@ -153,7 +153,9 @@ def test_forecast_and_training_answer_the_question_of_the_task_first(name):
 def test_a_question_whose_rate_is_not_clear_is_answered_first():
     run = trained(loans(question=tm.Question(curve="error")))
     headline = tm.leaders(run).headline
-    assert headline.claim.startswith("The difference in error is not clear, but women have the lower true positive rate, ")
+    assert headline.claim.startswith(
+        "The difference in error is not clear, but women have the lower true positive rate, "
+    )
     assert headline.settle.startswith("The difference in error is at most ")
     assert headline.leader == "men"
 

@@ -90,7 +90,9 @@ class TestHeadline:
             assert found.judged.headline == tm.leaders(found.run, question=BENEFIT).headline
 
     def test_what_is_not_clear_is_no_headline(self, equal):
-        assert equal.judged.headline.claim.startswith("The difference in true positive rate is not clear; it is at most ")
+        assert equal.judged.headline.claim.startswith(
+            "The difference in true positive rate is not clear; it is at most "
+        )
         assert first_screen._how_much(equal)[0] == "not clear"
         assert first_screen._since(equal)[0] == "never"
         assert first_screen._how_sure(equal)[0] == "may be chance"
