@@ -197,6 +197,7 @@ def _of_running(several: Sequence[Trajectory], curve: str) -> dict[str, Any]:
         "curve": visible(curve),
         "better": better_of(curve, several[0][curve]),
         "evaluations": len(differences[0].times),
+        "planned": planned,
         "crossings": changes,
         "bands": [_band(one) for one in differences if one.judged],
         "stopping": [],
