@@ -52,8 +52,8 @@ class TestSentences:
     def test_first_one_then_the_other_with_where_the_lead_changes(self):
         found = tm.leaders(run(*losses([-1, -1, 0, 1, 1])))
         assert str(found) == (
-            "Group b has the lower loss from between steps 3 and 10 to the end. Before, group a led: the lead changed "
-            "between steps 1 and 10.\nOne run, 4 evaluations tested together, 5 % error rate."
+            "Group b has the lower loss from between steps 3 and 10 to the end. Before, group a led up to step 1.\n"
+            "One run, 4 evaluations tested together, 5 % error rate."
         )
 
     def test_nothing_shown_says_what_is_ruled_out(self):

@@ -107,7 +107,7 @@ class Advice(NotebookText):
         heads = {key: head for key, head in known.items() if any(row.get(key) for row in rows)}
         widths = {key: max(len(head), *(len(row.get(key, "")) for row in rows)) for key, head in heads.items()}
         head_line = "  ".join(f"{head:<{widths[key]}}" for key, head in heads.items())
-        lines.append(f"    {head_line}  whose {term(self.card.curve)} rises")
+        lines.append(f"    {head_line}  pays in {term(self.card.curve)}")
         for place, row in enumerate(rows, 1):
             cells = "  ".join(f"{row.get(key, ''):<{width}}" for key, width in widths.items())
             lines.append(f"{place:>2}. {cells}  {row['pays']}".rstrip())

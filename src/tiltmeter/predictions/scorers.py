@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy.special import betaincinv
 
 from tiltmeter.arguments import checked_share
 from tiltmeter.data.labels import coded
-from tiltmeter.leaders.bands import clopper_pearson
 
 __all__ = ["GroupScorer", "error_gap", "fpr_gap", "selection_gap", "tpr_gap", "worst_group_error"]
 
@@ -204,7 +204,12 @@ def _limits(events: np.ndarray, points: np.ndarray, level: float | None) -> tupl
     """
     if level is None:
         return events / points, events / points
-    return clopper_pearson(events, points, level / (2 * len(points)))
+    tail = level / (2 * len(points))
+    with np.errstate(all="ignore"):
+        low = np.where(events > 0, betaincinv(np.maximum(events, 1), points - events + 1, tail), 0.0)
+        rest = np.maximum(points - events, 1)
+        high = np.where(events < points, betaincinv(events + 1, rest, 1 - tail), 1.0)
+    return low, high
 
 
 def _members(points: Any, group: Any) -> Any:
