@@ -73,6 +73,10 @@ def test_who_pays_is_said(made, plain):
     dear = trained(made.decided([(380, 20, 30, 70), (290, 110, 30, 70)], ["a", "b"]), "dear")
     (change,) = offered(plain, (dear,))
     assert " and by 10 points for b." in change.price
+    # 60 of 400 before
+    assert change.brief.endswith(
+        "and by 10 points for b, and the false positive rate of b rises to 28 %.".replace(" %", "\u202f%")
+    )
 
 
 def test_a_change_that_helps_nobody_is_never_offered(made, plain):

@@ -129,7 +129,10 @@ def _with_side_effect(brief: str, base: Change, one: Change) -> str:
             place, most = int(np.nanargmax(worse)), float(np.nanmax(worse))
             group, value = group_name(one.evaluation.groups[place]), percents(float(values[place]))[0]
             effect = f"the {TERMS[curve].name} of {group} {verb} to {value}"
-    return f"{brief.removeprefix('none, and ').removesuffix('.')}, but {effect}." if effect and brief else brief
+    if not effect or not brief:
+        return brief
+    word = "but" if "wrong decisions fall" in brief else "and"
+    return f"{brief.removeprefix('none, and ').removesuffix('.')}, {word} {effect}."
 
 
 def price(base: LastEvaluation, other: LastEvaluation, level: float, limits: bool = True) -> str:

@@ -228,7 +228,11 @@ def _tried(others: tuple[Findings, ...], offers: Sequence[Change]) -> tuple[str,
         return "no change narrows it", f"tried: {listed([one.name for one in others], 2)}"
     many = f"{len(offers)} of {tried} changes" if tried > 1 else "1 change"
     large = f"{many} {'narrows' if len(offers) == 1 else 'narrow'} it"
-    best, rest = ("it leaves", "; the others do not") if len(offers) == 1 else ("the best leaves", "")
+    best, rest = (
+        ("it leaves", f"; the other{'s do' if tried > 2 else ' does'} not")
+        if len(offers) == 1
+        else ("the best leaves", "")
+    )
     return large, f"{best} a gap of about {points(abs(offers[0].left.value))}{rest if tried > 1 else ''}"
 
 
