@@ -308,10 +308,12 @@ class JudgedAdvice(NotebookText):
 
     def __str__(self) -> str:
         values = {name: (ahead, real) for name, ahead, real in self.pairs}
-        lines = [f"{'':<18}  forecast (rank)  trained (rank)"]
+        width = max(18, *map(len, values))
+        lines = [f"{'':<{width}}  forecast (rank)  trained (rank)"]
         for name, first, second in self.places:
             ahead, real = values[name]
-            lines.append(f"{name:<18}  {ahead:8.4f} {f'({first})':>6}  {real:7.4f} {f'({second})':>6}")
+            # rates of which more is better have a minus where they are ranked
+            lines.append(f"{name:<{width}}  {abs(ahead):8.4f} {f'({first})':>6}  {abs(real):7.4f} {f'({second})':>6}")
         known = f"rank correlation {self.correlation:.2f}; " if np.isfinite(self.correlation) else ""
         lines.append(
             f"{known}the first choice of the forecast came in at place {self.place_of_first} of {len(self.pairs)}."
