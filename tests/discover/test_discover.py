@@ -77,6 +77,12 @@ def test_group_equals_the_masks_also_after_json(discovery, tmp_path):
         again.run(0)
 
 
+def test_as_a_table(discovery):
+    frame = discovery.to_frame()
+    assert frame["name"].tolist() == [group.name for group in discovery.groups]
+    assert frame["points"].tolist() == [group.points for group in discovery.groups]
+
+
 def test_same_seed_same_answer(discovery):
     assert tm.discover(RUN, TABLE) == discovery
     assert not np.array_equal(tm.discover(RUN, TABLE, seed=1).judges, discovery.judges)

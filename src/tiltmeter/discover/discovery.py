@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.record.labelled import JSON
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, percent, shortened, visible
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: Columns that are named in a sentence.
 NAMED = 3
@@ -191,6 +194,13 @@ class Discovery(NotebookText):
                 file.write_text(text, encoding="utf-8")
             written.append(file)
         return tuple(written)
+
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each group that was tried."""
+        import pandas as pd
+
+        names = ("name", "verdict", "points", "share", "loss", "loss_of_others", "first", "last", "score", "target")
+        return pd.DataFrame([{name: getattr(group, name) for name in names} for group in self.groups], columns=names)
 
     def to_json(self) -> dict[str, JSON]:
         names = ("level", "searched", "judged", "evaluations", "seeds", "clock", "source", "promise")
