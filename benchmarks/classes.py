@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from tiltmeter import SGD, predict, simulate, theory
-from tiltmeter.population.classes.moments import class_moments
-from tiltmeter.problem import class_mixture, students
+from tiltmeter.theory import class_mixture, students
+from tiltmeter.theory.population.classes.moments import class_moments
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import best, report

@@ -16,11 +16,11 @@ import numpy as np
 from scipy.integrate import quad
 from scipy.special import ndtr
 
-import tiltmeter.theory.fixed_point as fixed_point
+import tiltmeter.theory.dynamics.fixed_point as fixed_point
 from tiltmeter import Logistic, equilibrium, teacher_mixture
 from tiltmeter.losses import Loss
-from tiltmeter.problem.objective import Objective, Point, flatten
-from tiltmeter.theory.averages import Averages
+from tiltmeter.theory.dynamics.averages import Averages
+from tiltmeter.theory.problem.objective import Objective, Point, flatten
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import best, report

@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter import SGD, Fixed, Flow, predict, simulate
-from tiltmeter.problem import Descent
-from tiltmeter.simulation import Direct
+from tiltmeter.theory import Descent, Direct
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import report

@@ -61,14 +61,14 @@ def main() -> None:
     told("fixed set", tm.predict(PROBLEM, tm.Flow(lr=1.0), TIMES, data=tm.Fixed(samples=2.0))["loss"].values)
     told(
         "classes",
-        tm.predict(tm.problem.class_mixture(3, rho=0.7, overlap=0.3), SGD, TIMES, curves=("loss",))["loss"].values,
+        tm.predict(tm.theory.class_mixture(3, rho=0.7, overlap=0.3), SGD, TIMES, curves=("loss",))["loss"].values,
     )
     told(
         "equilibrium", *(tm.equilibrium(PROBLEM, tm.Logistic(), 2.0, 0.3)[name].values for name in ("Q", "R", "error"))
     )
     told("drivers", *curves(tm.drivers(PROBLEM, SGD, TIMES)))
     told("chain", *curves(tm.simulate(PROBLEM, SGD, TIMES[::4], d=200, seeds=3)))
-    told("direct", *curves(tm.simulate(PROBLEM, SGD, TIMES[:8], d=30, seeds=2, method=tm.simulation.Direct())))
+    told("direct", *curves(tm.simulate(PROBLEM, SGD, TIMES[:8], d=30, seeds=2, method=tm.theory.Direct())))
     train, held_out = tm.data.digits(share=0.85, contrast=(0.5, 1.5), labels="large")
     recipe = tm.Recipe(lr=0.05, steps=60, batch=16, order=0, loss=tm.Logistic())
 

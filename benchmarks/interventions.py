@@ -14,9 +14,9 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 import tiltmeter as tm
-from tiltmeter.problem.students import Linear
-from tiltmeter.simulation.chain import Chain
-from tiltmeter.simulation.setting import StepSettings, setting
+from tiltmeter.theory.problem.students import Linear
+from tiltmeter.theory.simulation.chain import Chain
+from tiltmeter.theory.simulation.setting import StepSettings, setting
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import report, written

@@ -18,10 +18,10 @@ from scipy.integrate import solve_ivp
 
 import tiltmeter as tm
 from tiltmeter import SGD, predict, teacher_mixture
-from tiltmeter.population.labelled_curves import OverlapCurves
-from tiltmeter.problem import Mixture
-from tiltmeter.problem.sgd_arrays import Parameters, parameters
-from tiltmeter.theory.modes import evaluate_modes, modes
+from tiltmeter.theory import Mixture
+from tiltmeter.theory.dynamics.modes import evaluate_modes, modes
+from tiltmeter.theory.population.labelled_curves import OverlapCurves
+from tiltmeter.theory.problem.sgd_arrays import Parameters, parameters
 
 sys.path.insert(0, str(Path(__file__).parent))
 from _measure import best as shortest

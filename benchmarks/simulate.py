@@ -18,11 +18,11 @@ import numpy as np
 from numba import njit
 
 from tiltmeter import SGD, teacher_mixture
-from tiltmeter.problem.starts import Random
-from tiltmeter.problem.students import Erf, Linear, Network
-from tiltmeter.simulation.chain import Chain
-from tiltmeter.simulation.direct_method import Direct
-from tiltmeter.simulation.setting import Setting, StepSettings, setting
+from tiltmeter.theory.problem.starts import Random
+from tiltmeter.theory.problem.students import Erf, Linear, Network
+from tiltmeter.theory.simulation.chain import Chain
+from tiltmeter.theory.simulation.direct_method import Direct
+from tiltmeter.theory.simulation.setting import Setting, StepSettings, setting
 from tiltmeter.threads import in_blocks
 
 sys.path.insert(0, str(Path(__file__).parent))

@@ -94,7 +94,7 @@ def forecast() -> Callable[[], object]:
 def report() -> Callable[[], object]:
     """A page about one run of exact theory, loaded from its directory."""
     folder = Path(tempfile.mkdtemp())
-    tm.save(tm.predict(*tm.problem.cases.centred_crossing()), folder / "run")
+    tm.save(tm.predict(*tm.theory.cases.centred_crossing()), folder / "run")
     run = tm.load(folder / "run")
     return lambda: tm.report([run], folder / "page.html")
 

@@ -24,7 +24,7 @@ class Refused(MetaPathFinder):
     def __init__(self, packages):
         self.packages = packages
 
-    def find_spec(self, name, path=None, target=None):
+    def find_spec(self, name, path=None, target=None):  # noqa: ARG002
         if any(name == package or name.startswith(f"{package}.") for package in self.packages):
             raise ModuleNotFoundError(f"No module named {name!r}", name=name)
 
@@ -220,7 +220,9 @@ def journey_measure(folder):
     print(watched["mean_score"].isel(time=-1).values.round(4))
 
 
-JOURNEYS = {name.removeprefix("journey_"): made for name, made in list(globals().items()) if name.startswith("journey_")}
+JOURNEYS = {
+    name.removeprefix("journey_"): made for name, made in list(globals().items()) if name.startswith("journey_")
+}
 
 
 def main():

@@ -16,7 +16,7 @@ PROBLEM = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     ("where", "name", "sentence"),
     [
         (tm.interventions, "GroupDro", "Did you mean GroupDRO?"),
-        (tm, "first_leader", "Did you mean tiltmeter.theory.first_leader?"),
+        (tm, "first_leader", "Did you mean tiltmeter.theory.dynamics.first_leader?"),
         (tm, "predcit", "Did you mean predict?"),
     ],
 )
@@ -52,7 +52,7 @@ def test_a_law_on_a_fixed_set_is_sent_to_a_simulation_that_works():
     weighed = tm.SGD(lr=0.2, interventions=(GroupDRO(3.0, by="weights"),))
     with pytest.raises(ValueError, match=r"method=Direct\(\)\.$"):
         tm.predict(PROBLEM, weighed, [1.0], data=tm.Fixed(2.0))
-    run = tm.simulate(PROBLEM, weighed, [0.1], d=20, data=tm.Fixed(2.0), method=tm.simulation.Direct())
+    run = tm.simulate(PROBLEM, weighed, [0.1], d=20, data=tm.Fixed(2.0), method=tm.theory.Direct())
     assert np.isfinite(run["loss"].values).all()
 
 

@@ -58,7 +58,7 @@ def test_charts_are_drawn_unless_a_renderer_was_chosen():
     assert list(chart._repr_mimebundle_()) == ["image/svg+xml"]
     with alt.renderers.enable("mimetype"):
         assert "image/svg+xml" not in chart._repr_mimebundle_()
-    problem = tm.problem.cases.three_phases()
+    problem = tm.theory.cases.three_phases()
     panels = tm.plot.order_parameters(tm.predict(*problem, curves=("M", "R", "Q")))
     assert list(panels._repr_mimebundle_()) == ["image/svg+xml"]
 
@@ -100,7 +100,7 @@ def test_a_run_shows_the_headline_of_its_leaders():
     """The first line of a run in a notebook is that of `leaders`, escaped; where nothing can be said, it is absent."""
     import tiltmeter as tm
 
-    theory = tm.predict(*tm.problem.cases.three_phases())
+    theory = tm.predict(*tm.theory.cases.three_phases())
     line = tm.leaders(theory).headline.line
     assert f"<p>{line}</p>" in theory._repr_html_()
     alone = theory.replace({"Q": theory["Q"]})

@@ -59,7 +59,7 @@ def test_on_a_terminal_the_line_is_rewritten_and_cleared(clock, monkeypatch):
 
 def test_it_can_be_switched_off(monkeypatch, capsys):
     monkeypatch.setattr(progress.Progress, "__call__", lambda *_: pytest.fail("spoke"))
-    simulate(teacher_mixture(), SGD(lr=0.1), [1.0], d=20, method=tm.simulation.Chain(progress=False))
+    simulate(teacher_mixture(), SGD(lr=0.1), [1.0], d=20, method=tm.theory.Chain(progress=False))
     assert capsys.readouterr() == ("", "")
 
 

@@ -58,8 +58,8 @@ def test_a_recipe_survives_json(recipe):
 @few
 @given(mixtures())
 def test_a_mixture_survives_json(vectors):
-    problem = tm.problem.Mixture.from_vectors(**vectors)
-    assert tm.problem.Mixture.from_json(json.loads(json.dumps(problem.to_json()))) == problem
+    problem = tm.theory.Mixture.from_vectors(**vectors)
+    assert tm.theory.Mixture.from_json(json.loads(json.dumps(problem.to_json()))) == problem
 
 
 @few

@@ -14,12 +14,17 @@ from scipy.linalg import cho_factor, cho_solve
 
 from tiltmeter.arguments import checked_seeds
 from tiltmeter.losses import Hinge, Loss
-from tiltmeter.population.trained_students import TrainedStudents, between_students, by_formula, labelled_observables
-from tiltmeter.problem.geometry import factor
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.objective import Flattened, Objective, ProblemArrays, flatten
 from tiltmeter.record.labelled import Number
 from tiltmeter.record.origin import Origin
+from tiltmeter.theory.population.trained_students import (
+    TrainedStudents,
+    between_students,
+    by_formula,
+    labelled_observables,
+)
+from tiltmeter.theory.problem.geometry import factor
+from tiltmeter.theory.problem.mixture import Mixture
+from tiltmeter.theory.problem.objective import Flattened, Objective, ProblemArrays, flatten
 
 
 @dataclass(frozen=True)

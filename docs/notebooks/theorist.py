@@ -9,7 +9,7 @@ import numpy as np
 
 import tiltmeter as tm
 
-problem, sgd, times = tm.problem.cases.three_phases()
+problem, sgd, times = tm.theory.cases.three_phases()
 theory = tm.predict(problem, sgd, times, curves=("loss", "M", "R", "Q"))
 theory
 

@@ -77,7 +77,7 @@ def test_bad_requests_are_named():
         equilibrium_weights(PROBLEM, tm.Square(), 2.0, 0.5, "accuracy")
     with pytest.raises(ValueError, match=r"`equilibrium_weights` takes one problem. Found a grid over ridge."):
         equilibrium_weights(PROBLEM, tm.Square(), 2.0, ("ridge", [0.1, 0.5]), tm.fairness.criteria.AccuracyParity())
-    alone = tm.problem.Mixture({"a": 1.0}, {"a": 1.0}, [[1.0, 0.4], [0.4, 1.0]])
+    alone = tm.theory.Mixture({"a": 1.0}, {"a": 1.0}, [[1.0, 0.4], [0.4, 1.0]])
     with pytest.raises(ValueError, match="nothing to reweight"):
         equilibrium_weights(alone, tm.Square(), 2.0, 0.5, tm.fairness.criteria.WorstGroupError())
     with pytest.raises(ValueError, match="`criteria` should name at least one criterion"):

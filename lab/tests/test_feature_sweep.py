@@ -6,7 +6,7 @@ import tiltmeter as tm
 from tiltmeter_lab.theory.feature_sweep import feature_sweep
 from tiltmeter_lab.theory.random_features import random_features
 
-FOUND = random_features(tm.problem.cases.centred_crossing().problem, [0.5, 1.0, 2.0, 5.0], samples=2.0)
+FOUND = random_features(tm.theory.cases.centred_crossing().problem, [0.5, 1.0, 2.0, 5.0], samples=2.0)
 
 
 def test_lines_and_the_mark_of_the_samples():

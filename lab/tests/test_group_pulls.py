@@ -43,7 +43,7 @@ class TestFirstGap:
         assert signs == {1.0}
 
     def test_a_gap_before_the_first_step(self):
-        start = tm.problem.starts.Overlaps(M={}, R={"+": 0.2, "-": 0.14}, Q=0.5)
+        start = tm.theory.starts.Overlaps(M={}, R={"+": 0.2, "-": 0.14}, Q=0.5)
         found = first_gap(tm.teacher_mixture(0.8, 0.0, (0.5, 1.5), 0.7), tm.SGD(lr=0.1, start=start))
         assert not found.removable
         assert "before the first step" in str(found)
@@ -51,7 +51,7 @@ class TestFirstGap:
     def test_three_groups(self):
         weight = {"a": 0.6, "b": 0.3, "c": 0.1}
         teachers = {"a": [1.0, 0.0, 0.0], "b": [0.0, 1.0, 0.0], "c": [0.0, 0.0, 1.0]}
-        problem = tm.problem.Mixture.from_vectors(
+        problem = tm.theory.Mixture.from_vectors(
             weight=weight,
             variance={"a": 0.5, "b": 1.0, "c": 2.0},
             means=dict.fromkeys(weight, [0.0] * 3),

@@ -12,9 +12,9 @@ from tiltmeter_lab.shared.pictures import lines
 
 
 def test_leaders_in_order():
-    assert leaders(tm.predict(*tm.problem.cases.centred_crossing())) == "-+"
-    assert leaders(tm.predict(*tm.problem.cases.no_crossing())) == "+"
-    assert leaders(tm.predict(*tm.problem.cases.no_bias())) == ""
+    assert leaders(tm.predict(*tm.theory.cases.centred_crossing())) == "-+"
+    assert leaders(tm.predict(*tm.theory.cases.no_crossing())) == "+"
+    assert leaders(tm.predict(*tm.theory.cases.no_bias())) == ""
 
 
 def test_trained_students_survive_as_a_run(tmp_path):

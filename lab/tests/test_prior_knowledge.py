@@ -28,7 +28,7 @@ def random_start(rng, T):
     w = rng.normal(size=2) * rng.choice([0.3, 1.0, 2.0])
     teachers = np.array([[1.0, 0.0], [T, np.sqrt(1 - T**2)]])
     R = teachers @ w
-    return tm.problem.starts.Overlaps(R={"+": R[0], "-": R[1]}, Q=float(w @ w + rng.exponential(0.5)))
+    return tm.theory.starts.Overlaps(R={"+": R[0], "-": R[1]}, Q=float(w @ w + rng.exponential(0.5)))
 
 
 def counted(gap):
@@ -61,7 +61,7 @@ class TestPinnedNumbers:
         found = critical_length(CENTRED, tm.SGD(lr=0.1))
         times = np.geomspace(1e-2, 400.0, 400)
         for Q, count, at in ((0.0, 1, [5.643]), (0.015, 2, [1.356, 4.631]), (0.06, 0, [])):
-            sgd = tm.SGD(lr=0.1, start=tm.problem.starts.Overlaps(Q=Q))
+            sgd = tm.SGD(lr=0.1, start=tm.theory.starts.Overlaps(Q=Q))
             crossings = tm.leaders(tm.predict(CENTRED, sgd, times), "loss")
             assert len(crossings.changes) == count == found.crossings(Q)
             np.testing.assert_allclose([c.time for c in crossings.changes], at, rtol=1e-3)
@@ -93,7 +93,7 @@ class TestSecondRoutes:
                 assert found[round(rate / lr, 9)] == pytest.approx(value, abs=1e-10 * max(scale, 1))
 
     def test_parabola_is_the_limit_of_small_learning_rates(self):
-        start = tm.problem.starts.Overlaps(R={"+": 0.5, "-": 0.1}, Q=0.9)
+        start = tm.theory.starts.Overlaps(R={"+": 0.5, "-": 0.1}, Q=0.9)
         times = np.linspace(0.0, 4.0, 20)
         exact = gap_of(CENTRED, tm.SGD(lr=1e-6, start=start), times / 1e-6)
         parabola = gap_parabola(CENTRED, tm.SGD(lr=0.1, start=start))
@@ -103,7 +103,7 @@ class TestSecondRoutes:
     @pytest.mark.parametrize("order", [("+", "-"), ("-", "+")])
     def test_phases_in_closed_form_are_those_of_predict_with_a_schedule(self, order):
         durations = dict(zip(order, (7.0, 3.0), strict=True))
-        start = tm.problem.starts.Overlaps(R={"+": 0.3, "-": -0.2}, Q=1.0)
+        start = tm.theory.starts.Overlaps(R={"+": 0.3, "-": -0.2}, Q=1.0)
         sgd = tm.SGD(lr=0.4, start=start)
         found = one_after_the_other(CENTRED, sgd, durations)
         turn = tm.SGD(lr=0.4, start=start, proportions=tm.schedules.in_turn(durations))
@@ -122,7 +122,7 @@ class TestSecondRoutes:
         assert found.worse_than_untrained == (found.loss > 0.5)
 
     def test_only_the_loss_of_a_group_at_the_start_matters_for_that_group_alone(self):
-        starts = [tm.problem.starts.Overlaps(R={"+": 0.5, "-": r}, Q=1.0) for r in (0.1, 0.4)]
+        starts = [tm.theory.starts.Overlaps(R={"+": 0.5, "-": r}, Q=1.0) for r in (0.1, 0.4)]
         ends = [one_after_the_other(CENTRED, tm.SGD(lr=0.3, start=s), {"+": 2.0}) for s in starts]
         assert ends[0].loss["+"] == pytest.approx(ends[1].loss["+"], abs=1e-14)
         assert abs(ends[0].loss["-"] - ends[1].loss["-"]) > 0.05
@@ -140,7 +140,7 @@ class TestRandomProblems:
             found = critical_length(problem, tm.SGD(lr=lr))
             finite = np.isfinite(found.length)
             Q = found.length * rng.choice([0.3, 0.9, 1.1, 3.0]) if finite else rng.exponential(1.0)
-            sgd = tm.SGD(lr=lr, start=tm.problem.starts.Overlaps(Q=float(Q)))
+            sgd = tm.SGD(lr=lr, start=tm.theory.starts.Overlaps(Q=float(Q)))
             assert counted(gap_of(problem, sgd, self.TIMES / lr)) == found.crossings(Q)
             critical += finite
         assert critical > problems / 40
@@ -185,7 +185,7 @@ class TestControls:
 
     def test_relevant_pretraining_of_the_same_length_does_not_remove_the_crossing(self):
         """Length alone does not do it: the same length along the disagreement of the groups leaves one crossing."""
-        away = tm.problem.starts.Overlaps(R={"+": 0.0, "-": np.sqrt(0.06 * 0.75)}, Q=0.06)
+        away = tm.theory.starts.Overlaps(R={"+": 0.0, "-": np.sqrt(0.06 * 0.75)}, Q=0.06)
         assert (
             len(
                 tm.leaders(
@@ -207,7 +207,7 @@ class TestRefusals:
             function(CENTRED, tm.SGD(lr=0.1, weight_decay=0.1))
         with pytest.raises(ValueError, match=r"constant learning rate"):
             function(CENTRED, tm.SGD(lr=tm.schedules.Cosine(0.1, 10.0)))
-        three = tm.problem.Mixture(dict.fromkeys("abc", 1 / 3), dict.fromkeys("abc", 1.0), np.diag([0, 0, 0, 1, 1, 1]))
+        three = tm.theory.Mixture(dict.fromkeys("abc", 1 / 3), dict.fromkeys("abc", 1.0), np.diag([0, 0, 0, 1, 1, 1]))
         with pytest.raises(ValueError, match=r"is for two groups. Found 3"):
             function(three, tm.SGD(lr=0.1))
         with pytest.raises(ValueError, match=r"stability limit 2.15"):
@@ -221,7 +221,7 @@ class TestRefusals:
         with pytest.raises(ValueError, match=r"should lie below 1.33333, the limit of - alone"):
             forgetting(CENTRED, tm.SGD(lr=1.5), "+", "-")
         with pytest.raises(ValueError, match=r"varies the start itself"):
-            critical_length(CENTRED, tm.SGD(lr=0.1, start=tm.problem.starts.Random(1.0)))
+            critical_length(CENTRED, tm.SGD(lr=0.1, start=tm.theory.starts.Random(1.0)))
         with pytest.raises(KeyError, match=r"unknown group 'x'"):
             one_after_the_other(CENTRED, tm.SGD(lr=0.1), {"x": 1.0})
         with pytest.raises(ValueError, match=r"should be positive. Found -1"):

@@ -8,8 +8,8 @@ import tiltmeter as tm
 from tiltmeter_lab.theory.random_features import random_features as features
 
 CENTRED = tm.teacher_mixture(0.8, variance=(0.5, 1.5), overlap=0.5)
-Erf, Identity = tm.problem.students.Erf, tm.problem.students.Identity
-ReLU, Tanh = tm.problem.students.ReLU, tm.problem.students.Tanh
+Erf, Identity = tm.theory.students.Erf, tm.theory.students.Identity
+ReLU, Tanh = tm.theory.students.ReLU, tm.theory.students.Tanh
 
 
 def test_pinned():
@@ -115,7 +115,7 @@ def test_refusals(change, said):
 
 def test_refused_types():
     with pytest.raises(TypeError, match="Mixture of two labels"):
-        features(tm.problem.class_mixture(3), 1.0, 2.0)
+        features(tm.theory.class_mixture(3), 1.0, 2.0)
     with pytest.raises(TypeError, match="`activation` should be"):
         features(CENTRED, 1.0, 2.0, activation=Erf)
     assert features(CENTRED, 1.0, 2.0, activation=Tanh()).error.dims == ("group",)

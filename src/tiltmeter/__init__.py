@@ -17,11 +17,9 @@ if TYPE_CHECKING:
     from tiltmeter import modules as modules
     from tiltmeter import plot as plot
     from tiltmeter import predictions as predictions
-    from tiltmeter import problem as problem
     from tiltmeter import record as record
     from tiltmeter import results as results
     from tiltmeter import schedules as schedules
-    from tiltmeter import simulation as simulation
     from tiltmeter import theory as theory
     from tiltmeter import training as training
     from tiltmeter.advice.advise import advise as advise
@@ -34,16 +32,11 @@ if TYPE_CHECKING:
     from tiltmeter.forecast.nowcast import EarlyWarning as EarlyWarning
     from tiltmeter.forecast.nowcast import nowcast as nowcast
     from tiltmeter.leaders.agreement import agreement as agreement
-    from tiltmeter.leaders.drivers import drivers as drivers
     from tiltmeter.leaders.leaders import leaders as leaders
     from tiltmeter.leaders.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.losses import Logistic as Logistic
     from tiltmeter.losses import Square as Square
     from tiltmeter.measures.measure import measure as measure
-    from tiltmeter.problem.fixed import Fixed as Fixed
-    from tiltmeter.problem.full_batch import Flow as Flow
-    from tiltmeter.problem.sgd import SGD as SGD
-    from tiltmeter.problem.teacher_mixture import teacher_mixture as teacher_mixture
     from tiltmeter.question import Question as Question
     from tiltmeter.recipe import Recipe as Recipe
     from tiltmeter.recipe import Watch as Watch
@@ -52,12 +45,17 @@ if TYPE_CHECKING:
     from tiltmeter.record import save as save
     from tiltmeter.record import stack as stack
     from tiltmeter.report.runs import report as report
-    from tiltmeter.simulation.simulate import simulate as simulate
     from tiltmeter.study import Study as Study
     from tiltmeter.study.variance.shares import shares as shares
-    from tiltmeter.theory.equilibrium import equilibrium as equilibrium
-    from tiltmeter.theory.predict import predict as predict
-    from tiltmeter.theory.stability import timescales as timescales
+    from tiltmeter.theory.drivers import drivers as drivers
+    from tiltmeter.theory.dynamics.equilibrium import equilibrium as equilibrium
+    from tiltmeter.theory.dynamics.predict import predict as predict
+    from tiltmeter.theory.dynamics.stability import timescales as timescales
+    from tiltmeter.theory.problem.fixed import Fixed as Fixed
+    from tiltmeter.theory.problem.full_batch import Flow as Flow
+    from tiltmeter.theory.problem.sgd import SGD as SGD
+    from tiltmeter.theory.problem.teacher_mixture import teacher_mixture as teacher_mixture
+    from tiltmeter.theory.simulation.simulate import simulate as simulate
     from tiltmeter.training.ensemble import ensemble as ensemble
     from tiltmeter.training.loop import train as train
     from tiltmeter.training.probe import Probe as Probe

@@ -18,9 +18,12 @@ from typing import Any, ClassVar
 
 #: Rooms that are searched for a name that is missing at the top: to import them takes no time.
 LIGHT = (
-    *("theory", "problem", "fairness", "record", "losses", "training", "results"),
-    *("interventions", "simulation", "methods", "schedules", "measures", "data"),
+    *("theory", "fairness", "record", "losses", "training", "results"),
+    *("interventions", "methods", "schedules", "measures", "data"),
 )
+
+#: Package that is not everywhere -> what to call it, and the extra that brings it.
+EXTRAS = {"torch": ("PyTorch", "torch"), "numba": ("exact theory", "theory")}
 
 
 class LazyPackage(ModuleType):
@@ -42,9 +45,11 @@ class LazyPackage(ModuleType):
         try:
             value = getattr(import_module(self.homes[name]), name)
         except ModuleNotFoundError as error:
-            if error.name != "torch":
+            if error.name not in EXTRAS:
                 raise
-            raise ModuleNotFoundError(f"`{name}` needs PyTorch: pip install 'tiltmeter[torch]'", name="torch") from None
+            needed, extra = EXTRAS[error.name]
+            sentence = f"`{name}` needs {needed}: pip install 'tiltmeter[{extra}]'"
+            raise ModuleNotFoundError(sentence, name=error.name) from None
         self.__dict__[name] = value
         return value
 

@@ -1,15 +1,17 @@
-"""Plugins: parts that another distribution adds to tiltmeter.
+"""Plugins: what the other houses (theory, explorer, laboratory) add to the core.
 
-tiltmeter-lab brings `tiltmeter reproduce` and the evidence tab of the explorer. A distribution registers its parts as
-entry points of the group `tiltmeter`. Without it the library works as before.
+A house registers its parts as entry points: its verbs in the group `tiltmeter.verbs`, what it knows of the runs it made
+in `tiltmeter.sources`, other parts in `tiltmeter.parts`. The core never imports a house by name. Where a house, or a
+package that it needs, is not installed, the core works as if it had registered nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
-GROUP = "tiltmeter"
+VERBS, SOURCES, PARTS = "tiltmeter.verbs", "tiltmeter.sources", "tiltmeter.parts"
 #: What to say where the laboratory is missing.
 WITHOUT_LAB = (
     "The published experiments are a distribution of their own: pip install tiltmeter-lab, or, in a checkout, "
@@ -17,16 +19,32 @@ WITHOUT_LAB = (
 )
 
 
-def plugin(name: str) -> Any | None:
-    """What a distribution registered under this name; None if no installed one has it."""
-    point = _entry(name)
-    return None if point is None else point.load()
+def plugin(group: str, name: str) -> Any | None:
+    """What a house registered under this name; None if no installed one has it."""
+    point = _entry(group, name)
+    return None if point is None else _loaded(point)
 
 
-def is_installed(name: str) -> bool:
-    """Whether a distribution registered this name; nothing is imported."""
-    return _entry(name) is not None
+def plugins(group: str) -> Iterator[Any]:
+    """Everything that the installed houses registered in a group."""
+    for point in entry_points(group=group):
+        part = _loaded(point)
+        if part is not None:
+            yield part
 
 
-def _entry(name: str) -> EntryPoint | None:
-    return next(iter(entry_points(group=GROUP, name=name)), None)
+def is_installed(group: str, name: str) -> bool:
+    """Whether a house registered this name; nothing is imported."""
+    return _entry(group, name) is not None
+
+
+def _entry(group: str, name: str) -> EntryPoint | None:
+    return next(iter(entry_points(group=group, name=name)), None)
+
+
+def _loaded(point: EntryPoint) -> Any | None:
+    """The part; None if it needs a package that is not installed (an extra, or the house itself)."""
+    try:
+        return point.load()
+    except ModuleNotFoundError:
+        return None

@@ -11,7 +11,7 @@ import xarray as xr
 
 from tiltmeter import load, predict, save
 from tiltmeter.cli import GROUPS, VERBS, make_app
-from tiltmeter.problem import cases
+from tiltmeter.theory import cases
 
 NUMBERS = "rho=0.8, variance=(0.5, 1.5), overlap=0.5"
 CROSSING = [NUMBERS, "--lr", "0.1"]
@@ -200,7 +200,7 @@ def test_show_a_run_with_three_groups(run, tmp_path):
     import numpy as np
 
     from tiltmeter import SGD
-    from tiltmeter.problem import Mixture
+    from tiltmeter.theory import Mixture
 
     three = Mixture({"a": 0.8, "b": 0.1, "c": 0.1}, {"a": 0.5, "b": 1.5, "c": 1.0}, np.diag([0.0] * 3 + [1.0] * 3))
     save(predict(three, SGD(lr=0.1), np.geomspace(0.01, 100, 30)), tmp_path / "three")
@@ -223,7 +223,7 @@ def test_a_crossing_of_theory_has_its_own_time_in_the_table(run):
 
 
 def test_the_cases_of_the_command_line_are_those_of_the_library():
-    from tiltmeter.cli.options import CASES
+    from tiltmeter.theory.cli.options import CASES
 
     names = {n for n, f in vars(cases).items() if callable(f) and f.__module__ == cases.__name__ and n.islower()}
     assert {name.replace("-", "_") for name in CASES} == names

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.cli.options import build_problem, build_sgd, build_times
 from tiltmeter.cli.toml_file import PROBLEM_FILE, TRAINING_FILE, read_tables
 from tiltmeter.recipe.table import recipe_from_table
+from tiltmeter.theory.cli.options import build_problem, build_sgd, build_times
 
 PYTHON = re.compile(
     r"Traceback|object is not|has no attribute|positional argument|keyword argument|unhashable|not subscriptable|"

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.cli.options import intervention_from_text
+from tiltmeter.theory.cli.options import intervention_from_text
 
 PROBLEM = ["rho=0.75, variance=(0.5, 1.5), overlap=0.7", "--lr", "0.2", "--until", "20"]
 

@@ -13,7 +13,7 @@ from tiltmeter.interventions.kinds import ModelIntervention
 
 I = tm.interventions
 PROBLEM = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
-CLASSES = tm.problem.class_mixture(3, rho=0.8, overlap=0.8)
+CLASSES = tm.theory.class_mixture(3, rho=0.8, overlap=0.8)
 TIMES = [0.5, 4.0]
 
 
@@ -42,7 +42,7 @@ CALLS = {
     "closed_form": lambda sgd: losses(tm.theory.closed_form(PROBLEM, sgd, TIMES)),
     "gram_limit": lambda sgd: losses(tm.theory.gram_limit(PROBLEM, sgd, TIMES)),
     "optimal_schedule": lambda sgd: tm.theory.optimal_schedule(PROBLEM, sgd, TIMES, pieces=1).after,
-    "moments": lambda sgd: losses(tm.simulation.moments(PROBLEM, sgd, TIMES, d=30)),
+    "moments": lambda sgd: losses(tm.theory.moments(PROBLEM, sgd, TIMES, d=30)),
     "crossing_bound": lambda sgd: tm.theory.crossing_bound(PROBLEM, sgd).coefficients,
     "to_torch": lambda sgd: sgd.to_torch(10),
 }

@@ -57,7 +57,7 @@ def folder(tmp_path_factory):
     for seed in range(3):
         write(root / f"seed-{seed}", evaluations=12, seed=seed)
     tm.Study(final_gap, {"rho": [0.6, 0.9], "lr": [0.1, 0.2]}, seeds=2, to=root / "gaps").run(progress=False, jobs=1)
-    tm.save(tm.predict(*tm.problem.cases.centred_crossing()), root / "theory")
+    tm.save(tm.predict(*tm.theory.cases.centred_crossing()), root / "theory")
     rows = [
         f"{i % 7},{(3 * i) % 5},{'f' if i % 3 else 'm'},{int((i % 7) * (1 if i % 3 else -1) > 0)}" for i in range(90)
     ]
@@ -159,7 +159,7 @@ def test_a_third_group_and_a_fixed_set_are_shown(served, open_page):
     found.get_by_label("a third group").check()
     found.wait_for_function("() => document.querySelectorAll('#chart-loss .part-ends text').length === 3")
     assert found.get_by_role("slider", name="Share of the third group").is_visible()
-    assert "tm.problem.Mixture(" in found.locator("#copied").inner_text()
+    assert "tm.theory.Mixture(" in found.locator("#copied").inner_text()
     found.get_by_label("used").select_option("2")
     found.wait_for_function("() => location.hash.includes('samples=2') && !location.hash.includes('third')")
     found.wait_for_function("() => document.querySelectorAll('#chart-loss .part-ends text').length === 2")

@@ -138,7 +138,7 @@ def test_seeds_are_found_by_equal_settings(tmp_path):
 
 
 def test_judgement_is_that_of_the_library(tmp_path):
-    tm.save(tm.predict(*tm.problem.cases.centred_crossing()), tmp_path / "theory")
+    tm.save(tm.predict(*tm.theory.cases.centred_crossing()), tmp_path / "theory")
     told = run_judgement(str(tmp_path), ["theory"], "loss")
     assert (
         told["sentence"]

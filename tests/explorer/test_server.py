@@ -14,7 +14,7 @@ import tiltmeter as tm
 from tiltmeter.cli import main
 from tiltmeter.explorer.theory_state import TheoryState, presets
 from tiltmeter.explorer.worker_process import finite
-from tiltmeter.problem import cases
+from tiltmeter.theory import cases
 
 
 def test_the_start_tells_the_presets(explorer):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.theory.stability import stability_limit, timescales
+from tiltmeter.theory.dynamics.stability import stability_limit, timescales
 
 PAGE = Path(tm.__file__).parent / "explorer" / "page"
 NODE = shutil.which("node")

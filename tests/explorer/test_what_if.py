@@ -17,7 +17,7 @@ from tiltmeter.explorer.what_if import (
 )
 from tiltmeter.explorer.what_if_sources import experiment_of, training_files, what_if_sources
 
-READER = "tiltmeter.cli.explore:explored_file"
+READER = "tiltmeter.explorer.verb:explored_file"
 FILE = """
 [data]
 source = "people.csv"
@@ -54,7 +54,7 @@ def test_sources_are_files_of_trainings_and_saved_forecasts(folder, tmp_path):
     assert list(training_files(folder)) == ["training.toml"]
     (tmp_path / "link.toml").symlink_to(folder / "training.toml")
     assert training_files(tmp_path) == {}
-    loss = tm.predict(*tm.problem.cases.centred_crossing())["loss"]
+    loss = tm.predict(*tm.theory.cases.centred_crossing())["loss"]
     ahead = tm.Trajectory({"loss": loss}, "step", tm.record.Origin("forecast"))
     tm.save(ahead, tmp_path / "ahead")
     assert [one["source"] for one in what_if_sources(str(tmp_path))] == ["digits", "run/ahead"]
@@ -145,7 +145,7 @@ def test_a_file_is_forecast_bent_and_trained(folder, tmp_path):
     ],
 )
 def test_a_saved_promise_is_told(tmp_path, promise, trust):
-    loss = tm.predict(*tm.problem.cases.centred_crossing())["loss"]
+    loss = tm.predict(*tm.theory.cases.centred_crossing())["loss"]
     origin = tm.record.Origin("forecast", settings={"promise": promise})
     tm.save(tm.Trajectory({"loss": loss}, "step", origin), tmp_path / "ahead")
     told = saved_forecast(str(tmp_path), "run/ahead")

@@ -9,9 +9,9 @@ import xarray as xr
 
 from tiltmeter import Trajectory, export, load, predict, save
 from tiltmeter.cli import main
-from tiltmeter.problem import cases
 from tiltmeter.record import Origin
 from tiltmeter.record.labelled import labels_array
+from tiltmeter.theory import cases
 
 
 def run_of(groups=("a", "b"), clock="step", times=(0, 1, 10)):

@@ -5,8 +5,8 @@ import pytest
 import xarray as xr
 
 from tiltmeter import SGD, Trajectory, agreement, predict, teacher_mixture
-from tiltmeter.problem import cases
 from tiltmeter.record import Origin
+from tiltmeter.theory import cases
 
 
 def run(function, times, seeds=None, noise=0.0, clock="t", source="simulation", name="loss", definition=None):

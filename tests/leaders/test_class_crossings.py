@@ -5,9 +5,9 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.record import Origin, Trajectory
-from tiltmeter.theory.classes.predict_classes import centred_class_losses
+from tiltmeter.theory.dynamics.classes.predict_classes import centred_class_losses
 
-HIDDEN = tm.problem.class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3, class_bias=(0.3, 0.0, -0.4))
+HIDDEN = tm.theory.class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3, class_bias=(0.3, 0.0, -0.4))
 TIMES = np.geomspace(0.01, 200.0, 60)
 
 
@@ -27,7 +27,7 @@ def test_a_class_crosses_though_the_groups_do_not():
 
 
 def test_equal_groups_have_no_crossings_of_classes():
-    equal = tm.problem.class_mixture(3, rho=0.5, overlap=1.0, class_bias=(0.3, 0.0, -0.4))
+    equal = tm.theory.class_mixture(3, rho=0.5, overlap=1.0, class_bias=(0.3, 0.0, -0.4))
     found = tm.fairness.class_leaders(tm.predict(equal, tm.SGD(lr=0.2), TIMES, curves=("loss", "class_loss")))
     assert not found.groups.changes
     assert not found.hidden
@@ -63,7 +63,7 @@ def centred_losses(problem, lr, times):
 
 
 def test_the_sums_of_exponentials_are_those_of_predict():
-    problem = tm.problem.class_mixture(3, 0.7, (0.5, 1.5), overlap=0.4, class_bias=(0.2, 0.0, -0.3))
+    problem = tm.theory.class_mixture(3, 0.7, (0.5, 1.5), overlap=0.4, class_bias=(0.2, 0.0, -0.3))
     run = tm.predict(problem, tm.SGD(lr=0.3), [0.5, 5.0], ("loss", "class_loss"), quadrature=tm.theory.Sobol(2**10))
     groups, classes = centred_losses(problem, 0.3, np.array([0.5, 5.0]))
     np.testing.assert_allclose(run["loss"], groups, atol=1e-9)
@@ -86,7 +86,7 @@ def test_how_many_crossings_are_possible(problems):
         }
         bias = {g: dict(enumerate(rng.normal(size=3) * 0.5)) for g in "+-"}
         zero = {g: np.zeros(4) for g in "+-"}
-        problem = tm.problem.ClassMixture(weight, dict(zip("+-", D, strict=True)), zero, teachers, bias)
+        problem = tm.theory.ClassMixture(weight, dict(zip("+-", D, strict=True)), zero, teachers, bias)
         p = np.array([rho, 1 - rho])
         lr = rng.uniform(0.05, 0.9) * 2 * (p @ D) / (p @ D**2)
         whole, parts = centred_losses(problem, lr, np.geomspace(1e-3, 60.0, 400) / lr)

@@ -7,8 +7,8 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter import SGD, Trajectory, load, predict, save, teacher_mixture
 from tiltmeter.pairs import the_pair
-from tiltmeter.problem import Mixture, cases
 from tiltmeter.record import Origin
+from tiltmeter.theory import Mixture, cases
 
 
 def measured(values, times=None, se=None, seeds=False, better="lower", name="loss"):

@@ -10,7 +10,7 @@ class TestErrorsOfIntegration:
     """Three groups under a strong intervention: from t = 96 on, gaps of 1e-9 change their sign with the integrator's
     steps."""
 
-    PROBLEM = tm.problem.Mixture.from_vectors(
+    PROBLEM = tm.theory.Mixture.from_vectors(
         weight={"north": 0.6, "south": 0.3, "islands": 0.1},
         variance={"north": 0.5, "south": 1.2, "islands": 2.0},
         means={"north": [0.4, 0, 0], "south": [0, 0.3, 0], "islands": [0, 0, -0.5]},
@@ -44,7 +44,7 @@ class TestErrorsOfIntegration:
 
     @pytest.mark.slow
     def test_stay_below_the_resolution(self, monkeypatch):
-        from tiltmeter.theory import steered_ode
+        from tiltmeter.theory.dynamics import steered_ode
 
         times = np.geomspace(0.01, 150.0, 300)
         coarse = tm.predict(self.PROBLEM, self.SGD, times, curves=["loss"])["loss"]

@@ -81,7 +81,7 @@ def test_bad_input():
     with pytest.raises(ValueError, match="Levels need groups of several attributes"):
         tm.fairness.levels(tm.predictions.run(table, label="label", group="sex"))
     with pytest.raises(ValueError, match="Levels need the points of a run"):
-        tm.fairness.levels(tm.predict(*tm.problem.cases.three_phases()))
+        tm.fairness.levels(tm.predict(*tm.theory.cases.three_phases()))
 
 
 def test_a_point_may_belong_to_several_groups():

@@ -6,10 +6,10 @@ import xarray as xr
 
 import tiltmeter as tm
 from tiltmeter.cli.show import Summary
-from tiltmeter.leaders.memorisation import Change
 from tiltmeter.record import Origin
+from tiltmeter.theory.memorisation import Change
 
-PROBLEM = tm.problem.Mixture.from_vectors(
+PROBLEM = tm.theory.Mixture.from_vectors(
     weight={"north": 0.6, "south": 0.3, "islands": 0.1},
     variance={"north": 0.5, "south": 1.2, "islands": 2.0},
     means={"north": [0.4, 0, 0], "south": [0, 0.3, 0], "islands": [0, 0, -0.5]},

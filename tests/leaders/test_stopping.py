@@ -7,8 +7,8 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter import SGD, Trajectory, predict, teacher_mixture
 from tiltmeter.fairness import stopping
-from tiltmeter.problem import cases
 from tiltmeter.record import Origin, Recorder
+from tiltmeter.theory import cases
 
 
 def run(a, b):

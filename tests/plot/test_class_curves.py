@@ -6,7 +6,7 @@ import pytest
 import tiltmeter as tm
 
 THEORY = tm.predict(
-    tm.problem.class_mixture(3, rho=0.7), tm.SGD(lr=0.2), [0.1, 1.0, 10.0], curves=("loss", "class_loss")
+    tm.theory.class_mixture(3, rho=0.7), tm.SGD(lr=0.2), [0.1, 1.0, 10.0], curves=("loss", "class_loss")
 )
 
 
@@ -22,7 +22,7 @@ def test_a_panel_for_every_class(tmp_path):
 
 
 def test_simulated_classes_have_bands():
-    runs = tm.simulate(tm.problem.class_mixture(3), tm.SGD(lr=0.2), [0.5, 2.0, 5.0], d=60, seeds=4)
+    runs = tm.simulate(tm.theory.class_mixture(3), tm.SGD(lr=0.2), [0.5, 2.0, 5.0], d=60, seeds=4)
     kinds = {layer["mark"]["type"] for layer in tm.plot.class_curves(runs).to_dict()["hconcat"][0]["layer"]}
     assert "area" in kinds
 
@@ -34,7 +34,11 @@ def test_simulated_classes_have_bands():
         (lambda: tm.plot.class_curves(THEORY, "loss"), ValueError, "Found 'loss': use `plot.curves`"),
         (lambda: tm.plot.curves(THEORY, curve="class_loss"), ValueError, "use `plot.class_curves`, or select a class"),
         (lambda: tm.leaders(THEORY, "class_loss").changes, ValueError, "use `class_leaders`, or select a class"),
-        (lambda: tm.plot.memorisation(THEORY), TypeError, "draws the result of `memorisation`. Found Trajectory"),
+        (
+            lambda: tm.theory.plot.memorisation(THEORY),
+            TypeError,
+            "draws the result of `memorisation`. Found Trajectory",
+        ),
     ],
 )
 def test_bad_input(ask, kind, said):
@@ -44,8 +48,8 @@ def test_bad_input(ask, kind, said):
 
 def test_what_memorisation_moved(tmp_path):
     problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
-    found = tm.fairness.memorisation(problem, tm.Flow(1.0), np.geomspace(0.01, 100.0, 40), tm.Fixed(2.0))
-    chart = tm.plot.memorisation(found, title="Moved")
+    found = tm.theory.memorisation(problem, tm.Flow(1.0), np.geomspace(0.01, 100.0, 40), tm.Fixed(2.0))
+    chart = tm.theory.plot.memorisation(found, title="Moved")
     spec = chart.to_dict()
     rules = [layer for layer in spec["layer"] if layer["mark"]["type"] == "rule"][:2]
     times = [spec["datasets"][rule["data"]["name"]][0]["time"] for rule in rules]

@@ -18,7 +18,7 @@ from tiltmeter.plot.theme import DASHES, PALETTE, SHAPES
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 
-PROBLEM, SGD, _ = tm.problem.cases.three_phases()
+PROBLEM, SGD, _ = tm.theory.cases.three_phases()
 TIMES = np.geomspace(0.01, 200.0, 40)
 THEORY = tm.predict(PROBLEM, SGD, np.concatenate([[0.0], TIMES]), curves=("loss", "loss_gap", "risk"))
 

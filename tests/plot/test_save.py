@@ -12,7 +12,7 @@ import pytest
 import tiltmeter as tm
 from tiltmeter import plot
 
-PROBLEM, SGD, _ = tm.problem.cases.three_phases()
+PROBLEM, SGD, _ = tm.theory.cases.three_phases()
 THEORY = tm.predict(PROBLEM, SGD, np.geomspace(0.01, 200.0, 60), curves=("loss", "M", "R", "Q"))
 CHART = plot.curves(THEORY, leaders=tm.leaders(THEORY, "loss"), timescales=tm.timescales(PROBLEM, SGD))
 
@@ -58,8 +58,8 @@ def test_json_is_the_description(tmp_path: Path) -> None:
     "chart",
     [
         plot.order_parameters(THEORY, tm.timescales(PROBLEM, SGD), title="Overlaps"),
-        plot.drivers(tm.drivers(PROBLEM, SGD, np.geomspace(0.01, 200.0, 40))),
-        plot.phase_diagram(
+        tm.theory.plot.drivers(tm.drivers(PROBLEM, SGD, np.geomspace(0.01, 200.0, 40))),
+        tm.theory.plot.phase_diagram(
             tm.predict(
                 tm.teacher_mixture(rho=("rho", [0.2, 0.5, 0.8]), overlap=("overlap", [0.0, 0.5])),
                 tm.SGD(lr=0.1),

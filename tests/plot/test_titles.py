@@ -13,7 +13,7 @@ from tiltmeter.record import Origin, Trajectory
 
 #: Names of `tm.plot` that draw no picture of their own.
 OTHERS = {"as_groups", "run_channels", "save", "theme"}
-CASE = tm.problem.cases.three_phases()
+CASE = tm.theory.cases.three_phases()
 PROBLEM = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
 RNG = np.random.default_rng(0)
 
@@ -36,11 +36,11 @@ def both_parameters() -> Trajectory:
 
 
 def classes() -> Trajectory:
-    return tm.predict(tm.problem.class_mixture(3, rho=0.7), tm.SGD(lr=0.2), [0.1, 1.0, 10.0], curves=("class_loss",))
+    return tm.predict(tm.theory.class_mixture(3, rho=0.7), tm.SGD(lr=0.2), [0.1, 1.0, 10.0], curves=("class_loss",))
 
 
 def fixed_set() -> Any:
-    return tm.fairness.memorisation(PROBLEM, tm.Flow(lr=1.0), np.geomspace(0.01, 100.0, 20), tm.Fixed(samples=2.0))
+    return tm.theory.memorisation(PROBLEM, tm.Flow(lr=1.0), np.geomspace(0.01, 100.0, 20), tm.Fixed(samples=2.0))
 
 
 def slices() -> Trajectory:
@@ -80,15 +80,15 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "cell_means": lambda: plot.cell_means(table(), x="lr", colour="width"),
     "class_curves": lambda: plot.class_curves(classes()),
     "curves": lambda: plot.curves(tm.predict(*CASE), curve="error_gap"),
-    "double_descent": lambda: plot.double_descent(sizes()),
-    "drivers": lambda: plot.drivers(tm.drivers(*CASE)),
-    "equilibrium_sweep": lambda: plot.equilibrium_sweep(trained()),
+    "double_descent": lambda: tm.theory.plot.double_descent(sizes()),
+    "drivers": lambda: tm.theory.plot.drivers(tm.drivers(*CASE)),
+    "equilibrium_sweep": lambda: tm.theory.plot.equilibrium_sweep(trained()),
     "labelled_lines": lambda: plot.labelled_lines(layers_over_time(), "layer"),
     "loss_plane": lambda: plot.loss_plane(runs()),
     "loss_slices": lambda: plot.loss_slices(slices()),
-    "memorisation": lambda: plot.memorisation(fixed_set()),
+    "memorisation": lambda: tm.theory.plot.memorisation(fixed_set()),
     "order_parameters": lambda: plot.order_parameters(tm.predict(*CASE)),
-    "phase_diagram": lambda: plot.phase_diagram(both_parameters()),
+    "phase_diagram": lambda: tm.theory.plot.phase_diagram(both_parameters()),
     "pulls": lambda: plot.pulls(runs()),
     "reliance": lambda: plot.reliance({"linear": ratios()}),
     "variance_shares": lambda: plot.variance_shares([tm.shares(table(), draws=20, permutations=0)]),

@@ -95,11 +95,11 @@ def test_a_recipe(given, kind, sentence):
     [
         ("adam", "Found the text 'adam'."),
         (0.1, "Found float."),
-        (tm.problem.optimisers.Adam(lr=0.1), "Found Adam of tiltmeter, which `simulate` takes."),
+        (tm.theory.optimisers.Adam(lr=0.1), "Found Adam of tiltmeter, which `simulate` takes."),
         (tm.SGD(lr=0.1), "Found SGD of tiltmeter, which `simulate` takes."),
         (lambda parameters: 3, "Found that it makes int."),
         (lambda parameters: None, "Found that it makes nothing."),
-        (tm.problem.optimisers.Adam, "Found that it "),
+        (tm.theory.optimisers.Adam, "Found that it "),
         (nn.Linear(1, 1), "Found that it fails: "),
         (partial(torch.optim.Adam, rate=0.1), "Found that it fails: "),
         (partial(torch.optim.Adam, lr=-1.0), "Found that it fails: Invalid learning rate: -1.0"),
@@ -119,7 +119,7 @@ def test_an_optimiser_with_parameters_is_shown_how_to_make_one():
     )
 
 
-@pytest.mark.parametrize("given", [tm.problem.optimisers.Adam(lr=0.1), ADAM, 0.1, {"lr": 0.1}, None])
+@pytest.mark.parametrize("given", [tm.theory.optimisers.Adam(lr=0.1), ADAM, 0.1, {"lr": 0.1}, None])
 def test_anything_else_than_a_recipe_is_shown_one(data, given):
     sentence = (
         "`recipe` should be a Recipe, as tm.Recipe(lr=0.01, steps=1000, batch=16) or "

@@ -72,7 +72,7 @@ RUNS = {
     "ten classes": ten_classes,
     "six seeds": lambda: tm.stack([trained(loans(), seed=seed, steps=60) for seed in range(6)]),
     "forecast": lambda: forecast_of(loans()),
-    "theory": lambda: tm.predict(*tm.problem.cases.centred_crossing()),
+    "theory": lambda: tm.predict(*tm.theory.cases.centred_crossing()),
     "random groups": lambda: trained(noise(["a", "b"])),
     "random groups, five": lambda: trained(noise(list("abcde"), seed=1)),
     "COMPAS": lambda: real("compas"),

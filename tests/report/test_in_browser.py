@@ -91,7 +91,7 @@ PAGES = {
     "eight groups": lambda made: [made.decided([*CELLS, *CELLS[:3]], [f"group number {n}" for n in range(8)])],
     "seeds": lambda made: [made.decided(CELLS[:2], ["women", "men"], seeds=6, wobble=0.02)],
     "one evaluation": lambda made: [predicted()],
-    "theory": lambda made: [tm.predict(*tm.problem.cases.centred_crossing())],
+    "theory": lambda made: [tm.predict(*tm.theory.cases.centred_crossing())],
 }
 
 

@@ -3,8 +3,8 @@
 import pytest
 
 from tiltmeter import plot, predict
-from tiltmeter.problem import cases
 from tiltmeter.report import Section, Table, write_page
+from tiltmeter.theory import cases
 
 
 def test_the_page_holds_its_texts_tables_and_charts_and_fetches_nothing(tmp_path):

@@ -150,13 +150,13 @@ def test_a_nowcast_goes_on_from_its_run(tmp_path):
 
 
 def test_theory_with_another_clock_goes_on_the_same_page(tmp_path):
-    theory = tm.predict(*tm.problem.cases.no_crossing(), curves=("loss", "error"))
+    theory = tm.predict(*tm.theory.cases.no_crossing(), curves=("loss", "error"))
     text = words(tm.report([recorded(), theory], tmp_path / "run.html"))
     assert "t = 200" in text
 
 
 def test_a_theory_says_what_drives_it(tmp_path):
-    text = words(tm.report([tm.predict(*tm.problem.cases.three_phases())], tmp_path / "run.html"))
+    text = words(tm.report([tm.predict(*tm.theory.cases.three_phases())], tmp_path / "run.html"))
     assert "<h1>Group + has the lower loss until t = 1.128 (shift and label imbalance), then group -" in text
     assert "exact values" in text
 
@@ -279,20 +279,20 @@ class TestTheoryIsSolvedSeldom:
         monkeypatch.setattr(module, name, lambda *a, **k: found.append(1) or real(*a, **k))
         return found
 
-    @pytest.mark.parametrize("case", [tm.problem.cases.centred_crossing, tm.problem.cases.three_phases])
+    @pytest.mark.parametrize("case", [tm.theory.cases.centred_crossing, tm.theory.cases.three_phases])
     def test_a_report_predicts_the_eight_problems_of_the_drivers_and_no_more(self, case, tmp_path, monkeypatch):
         from importlib import import_module
 
         theory = tm.predict(*case())
-        calls = self.calls(monkeypatch, import_module("tiltmeter.theory.predict"), "predict")
+        calls = self.calls(monkeypatch, import_module("tiltmeter.theory.dynamics.predict"), "predict")
         tm.report([theory], tmp_path / "report.html")
         assert len(calls) == 8
 
     def test_with_a_schedule_nothing_is_integrated_beside_the_drivers(self, tmp_path, monkeypatch):
         from tiltmeter.schedules import Cosine
-        from tiltmeter.theory import ode
+        from tiltmeter.theory.dynamics import ode
 
-        problem, _, times = tm.problem.cases.centred_crossing()
+        problem, _, times = tm.theory.cases.centred_crossing()
         theory = tm.predict(problem, tm.SGD(lr=Cosine(0.2, 100.0, 0.02)), times)
         calls = self.calls(monkeypatch, ode, "by_pieces")
         tm.report([theory], tmp_path / "report.html")
@@ -301,7 +301,7 @@ class TestTheoryIsSolvedSeldom:
     def test_a_theory_from_disk_is_solved_again_once(self, tmp_path, monkeypatch):
         from importlib import import_module
 
-        tm.save(tm.predict(*tm.problem.cases.three_phases()), tmp_path / "run")
-        calls = self.calls(monkeypatch, import_module("tiltmeter.theory.predict"), "predict")
+        tm.save(tm.predict(*tm.theory.cases.three_phases()), tmp_path / "run")
+        calls = self.calls(monkeypatch, import_module("tiltmeter.theory.dynamics.predict"), "predict")
         tm.report([tmp_path / "run"], tmp_path / "report.html")
         assert len(calls) == 9  # once, and the eight problems of the drivers

@@ -11,10 +11,10 @@ from torch import nn
 import tiltmeter as tm
 from tiltmeter import GroupedData, Square, Trajectory, ensemble, load, predict, stack, train
 from tiltmeter.measures import GroupMetric
-from tiltmeter.problem import cases
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.recipe.sampling import STRETCH, Draws, Epochs
 from tiltmeter.record import Origin, at, every, log_spaced
+from tiltmeter.theory import cases
 
 SGD = partial(torch.optim.SGD, lr=0.1)
 

@@ -181,7 +181,7 @@ class TestSteering:
         torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
 
     def test_remembering_is_that_of_the_simulation(self):
-        from tiltmeter.simulation.compiled_steered import remember
+        from tiltmeter.theory.simulation.compiled_steered import remember
 
         rng = np.random.default_rng(0)
         known, sums, counts = rng.random((4, 3)), rng.random((4, 3)), rng.integers(0, 3, (4, 3)).astype(float)

@@ -41,7 +41,7 @@ class Kept:
 
     >>> import tempfile
     >>> from tiltmeter import predict
-    >>> from tiltmeter.problem import cases
+    >>> from tiltmeter.theory import cases
     >>> from tiltmeter_lab.claim import Claim
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     keep = Kept(Path(folder), Claim("any frozen dataclass", 1.0, "", 0.0))

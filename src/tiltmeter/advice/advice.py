@@ -11,7 +11,9 @@ from typing import Any, cast
 
 import numpy as np
 
+from tiltmeter import criteria
 from tiltmeter.advice.paired_changes import PairedChange, worst_at_end
+from tiltmeter.criteria import Criterion
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.kinds import ModelIntervention
 from tiltmeter.interventions.stored import intervention_from_json
@@ -20,8 +22,6 @@ from tiltmeter.leaders.points import kept_points
 from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
 from tiltmeter.names import better_of
-from tiltmeter.population import criteria
-from tiltmeter.population.criteria import Criterion
 from tiltmeter.record import load, save
 from tiltmeter.record.directory.atomic_files import write_json
 from tiltmeter.record.directory.disk import new_directory

@@ -12,6 +12,7 @@ from torch import nn
 
 from tiltmeter.advice.advice import PLAIN, Advice, advice_card
 from tiltmeter.advice.paired_changes import LAST, paired_changes
+from tiltmeter.criteria import Criterion
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method
 from tiltmeter.forecast.policy import SECONDS, SHARE, checked_budget, twin_for
@@ -24,7 +25,6 @@ from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.menu import menu
 from tiltmeter.interventions.model.group_threshold import GroupThreshold
-from tiltmeter.population.criteria import Criterion
 from tiltmeter.progress import Progress, spell
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch

@@ -14,89 +14,99 @@ from typing import Any
 from cyclopts import App, CycloptsError, Group
 
 from tiltmeter.cli.terminal import end_quietly, error_text, reader_gone, safe_output
-from tiltmeter.plugins import plugin
+from tiltmeter.cli.verb import Verb
+from tiltmeter.plugins import VERBS, WITHOUT_LAB, plugins
 from tiltmeter.version import __version__
 
-#: Verb -> one line for the overview, by what one wants to do. A file is imported only when its verb is called.
-GROUPS: dict[str, dict[str, str]] = {
-    "Start": {
-        "demo": "Show what tiltmeter does, on built-in examples; writes one HTML page.",
-        "init": "Write a commented TOML file for your table.",
-        "data": "List, download and check public data sets.",
-        "explore": "Open a page in the browser: the theory with sliders, runs while they are written, forecasts.",
-    },
-    "Judge": {
-        "train": "Train a network on grouped data, and report who leads and when that changes.",
-        "forecast": "Forecast the group curves of a network before training, and how far to trust them.",
-        "advise": "Rank interventions for your network and data before you train.",
-        "evaluate": "Evaluate the checkpoints of a training on held-out points, as if a probe had watched it.",
-        "discover": "Find groups nobody labelled that are worse off or learned later, with an error rate.",
-        "show": "Show the contents of a run directory in words, as a table and as a picture.",
-        "compare": "Compare runs: who leads, when that changes, the worst group, the gap over training.",
-        "scorecard": "Judge interventions against the plain training: what changed, at what cost, and who paid.",
-        "report": "Write runs, or a table of predictions, as one HTML page for a review; it works offline.",
-        "gate": "Fail a CI job when a gap between groups is larger than allowed.",
-        "export": "Export a run for other programs: tables, NetCDF, Zarr, TensorBoard or a model card.",
-    },
-    "Theory": {
-        "predict": "Exact learning curves of every group: who leads, when that changes, and why.",
-        "simulate": "Simulate SGD at finite d, with the exact distribution of runs, beside the theory.",
-        "equilibrium": "Error of each group for the fully trained model, by number of samples, loss and weights.",
-    },
-    "Laboratory": {
-        "measure": "Measure simplicity and group biases of a model during training, with null values.",
-        "study": "Run a grid of settings that survives crashes, on this machine or on a Dask cluster.",
-        "reproduce": "Run published experiments again and report, claim by claim, whether they hold.",
-    },
+#: Headings of the overview, in order.
+HEADINGS = ("Start", "Judge", "Theory", "Laboratory")
+#: Verb -> heading, one line for the overview, and an example; "" hides a verb from the overview. Other houses bring
+#: their own. A file is imported only when its verb is called.
+CORE: dict[str, Verb] = {
+    "demo": Verb("Start", "Show what tiltmeter does, on built-in examples; writes one HTML page.", "demo"),
+    "init": Verb("Start", "Write a commented TOML file for your table.", "init people.csv --label income --group sex"),
+    "data": Verb("Start", "List, download and check public data sets."),
+    "train": Verb(
+        "Judge",
+        "Train a network on grouped data, and report who leads and when that changes.",
+        "train training.toml --to runs/mine",
+    ),
+    "forecast": Verb(
+        "Judge",
+        "Forecast the group curves of a network before training, and how far to trust them.",
+        "forecast training.toml --best-weights worst",
+    ),
+    "advise": Verb(
+        "Judge", "Rank interventions for your network and data before you train.", "advise training.toml --train"
+    ),
+    "evaluate": Verb(
+        "Judge",
+        "Evaluate the checkpoints of a training on held-out points, as if a probe had watched it.",
+        "evaluate weights --model make.py:make --data people.csv --label y --group sex --to runs/old",
+    ),
+    "discover": Verb(
+        "Judge",
+        "Find groups nobody labelled that are worse off or learned later, with an error rate.",
+        "discover runs/mine --table people.csv --without income",
+    ),
+    "show": Verb(
+        "Judge",
+        "Show the contents of a run directory in words, as a table and as a picture.",
+        "show runs/mine --curve error",
+    ),
+    "compare": Verb(
+        "Judge",
+        "Compare runs: who leads, when that changes, the worst group, the gap over training.",
+        "compare runs/forecast runs/mine",
+    ),
+    "scorecard": Verb(
+        "Judge",
+        "Judge interventions against the plain training: what changed, at what cost, and who paid.",
+        "scorecard runs/plain runs/balanced --save plane.svg",
+    ),
+    "report": Verb(
+        "Judge",
+        "Write runs, or a table of predictions, as one HTML page for a review; it works offline.",
+        "report runs/forecast runs/mine --out mine.html",
+    ),
+    "gate": Verb(
+        "Judge",
+        "Fail a CI job when a gap between groups is larger than allowed.",
+        "gate runs/mine --curve tpr --gap 0.05",
+    ),
+    "export": Verb(
+        "Judge",
+        "Export a run for other programs: tables, NetCDF, Zarr, TensorBoard or a model card.",
+        "export runs/mine mine.csv",
+    ),
+    # For those who work on tiltmeter itself.
+    "doctor": Verb("", "Report versions, threads, extras and data of this machine, and what is missing.", "doctor"),
+    "bench": Verb("", "Run the speed comparisons of a source checkout.", "bench predict"),
 }
-#: Verbs for those who work on tiltmeter itself; they do not stand in the overview.
-HIDDEN = {
-    "doctor": "Report versions, threads, extras and data of this machine, and what is missing.",
-    "bench": "Run the speed comparisons of a source checkout.",
-}
-VERBS = {**{verb: line for verbs in GROUPS.values() for verb, line in verbs.items()}, **HIDDEN}
-
-#: Verb -> the example at the end of its help. `data` is a separate application and defines its own example.
-EXAMPLES = {
-    "demo": "tiltmeter demo",
-    "predict": 'tiltmeter predict "rho=0.8, variance=(0.5, 1.5)" --lr 0.1 --save curves.svg',
-    "simulate": "tiltmeter simulate centred-crossing --d 2000 --seeds 16 --against theory",
-    "equilibrium": "tiltmeter equilibrium centred-crossing --samples 2 --ridge 0.3",
-    "forecast": "tiltmeter forecast training.toml --best-weights worst",
-    "advise": "tiltmeter advise training.toml --train",
-    "train": "tiltmeter train training.toml --to runs/mine",
-    "discover": "tiltmeter discover runs/mine --table people.csv --without income",
-    "reproduce": "tiltmeter reproduce bias-crossing --to runs/reproduce",
-    "measure": "tiltmeter measure effective-rank --save rank.svg",
-    "explore": "tiltmeter explore runs",
-    "evaluate": "tiltmeter evaluate weights --model make.py:make --data people.csv --label y --group sex --to runs/old",
-    "show": "tiltmeter show runs/mine --curve error",
-    "compare": "tiltmeter compare runs/forecast runs/mine",
-    "scorecard": "tiltmeter scorecard runs/plain runs/balanced --save plane.svg",
-    "report": "tiltmeter report runs/forecast runs/mine --out mine.html",
-    "export": "tiltmeter export runs/mine mine.csv",
-    "gate": "tiltmeter gate runs/mine --curve tpr --gap 0.05",
-    "init": "tiltmeter init people.csv --label income --group sex",
-    "doctor": "tiltmeter doctor",
-    "bench": "tiltmeter bench predict",
-}
+#: Verbs of the laboratory, named where it is not installed.
+OF_THE_LAB = ("measure", "study", "reproduce")
 
 
-def make_app(first: str = "") -> App:
-    """The application with all its verbs; `first` is the one that is called, which a plugin may bring."""
+def verbs() -> dict[str, Verb]:
+    """Every verb of the installed houses, by heading."""
+    every = {**CORE, **{name: verb for house in plugins(VERBS) for name, verb in house.items()}}
+    order = {heading: place for place, heading in enumerate(HEADINGS)}
+    return dict(sorted(every.items(), key=lambda pair: order.get(pair[1].heading, len(order))))
+
+
+def make_app() -> App:
+    """The application with all its verbs."""
     app = App(
         name="tiltmeter",
         version=__version__,
         help="Which group a model will favour, when during training, and why.",
         result_action="return_value",
     )
-    headings = {name: Group(name, sort_key=place) for place, name in enumerate(GROUPS)}
-    groups = {verb: headings[name] for name, verbs in GROUPS.items() for verb in verbs}
-    for place, (verb, line) in enumerate(VERBS.items()):
-        more: dict[str, Any] = {"help_epilogue": f"Example: `{EXAMPLES[verb]}`"} if verb in EXAMPLES else {}
-        more |= {"show": False} if verb in HIDDEN else {"group": groups[verb]}
-        brought = plugin(verb) if verb == first == "reproduce" else None
-        app.command(brought or f"tiltmeter.cli.{verb}:{verb}", name=verb, help=line, sort_key=place, **more)
+    groups = {name: Group(name, sort_key=place) for place, name in enumerate(HEADINGS)}
+    for place, (name, verb) in enumerate(verbs().items()):
+        more: dict[str, Any] = {"help_epilogue": f"Example: `tiltmeter {verb.example}`"} if verb.example else {}
+        more |= {"group": groups[verb.heading]} if verb.heading else {"show": False}
+        app.command(verb.home or f"tiltmeter.cli.{name}:{name}", name=name, help=verb.line, sort_key=place, **more)
     app.register_install_completion_command()
     return app
 
@@ -120,7 +130,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(given: Sequence[str]) -> int:
     try:
-        code = make_app(given[0] if given else "")(given, exit_on_error=False, print_error=False)
+        app = make_app()
+        if given and given[0] in OF_THE_LAB and given[0] not in app:
+            raise ImportError(WITHOUT_LAB)
+        code = app(given, exit_on_error=False, print_error=False)
     except BrokenPipeError as error:
         if reader_gone():
             raise
@@ -132,6 +145,11 @@ def _run(given: Sequence[str]) -> int:
     except ImportError as error:
         if error.name == "torch":
             print(f"tiltmeter: `tiltmeter {given[0]}` needs PyTorch: pip install 'tiltmeter[torch]'", file=sys.stderr)
+        elif error.name == "numba":
+            print(
+                f"tiltmeter: `tiltmeter {given[0]}` needs exact theory: pip install 'tiltmeter[theory]'",
+                file=sys.stderr,
+            )
         elif "pip install" in str(error):  # our own sentence about an extra
             print(f"tiltmeter: {error}", file=sys.stderr)
         else:

@@ -9,31 +9,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import xarray as xr
-
-from tiltmeter import plot
 from tiltmeter.cli.demo_page import advice_part, forecast_part, write_demo_page
 from tiltmeter.cli.terminal import Json, print_json, print_rows
 from tiltmeter.data.public.digits import digits
 from tiltmeter.data.synthetic.shortcut_digits import shortcut_digits
 from tiltmeter.interventions import JTT, Balanced, GroupDRO, VREx
 from tiltmeter.leaders.agreement import agreement
-from tiltmeter.leaders.drivers import drivers
 from tiltmeter.leaders.leaders import leaders
-from tiltmeter.leaders.stopping import Stopping, stopping
 from tiltmeter.losses import Logistic, Square
 from tiltmeter.names import NOBODY
-from tiltmeter.problem import cases
-from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.teacher_mixture import teacher_mixture
+from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import log_spaced
 from tiltmeter.report.html import paragraph, section
-from tiltmeter.report.page import Section, Table, page_place, write_page
-from tiltmeter.theory.predict import predict
-from tiltmeter.theory.stability import timescales
-from tiltmeter.version import __version__
+from tiltmeter.report.page import page_place
 
 HEADING = "What would change it: a shortcut, and four interventions tried"
 STEPS, WIDTH = 300, 256
@@ -128,13 +117,6 @@ def digits_section() -> tuple[str, list[str], str]:
     return forecast_part(DIGITS_HEADING, DIGITS_INTRODUCTION, ahead, run, (foretold, led), distance), lines, title
 
 
-STORIES = {
-    "One crossing: larger variance first, more data last": cases.centred_crossing,
-    "Three phases: shift, then variance, then representation": cases.three_phases,
-    "Negative control: equal groups, no bias at any time": cases.no_bias,
-}
-
-
 def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> None:
     """Show what tiltmeter does, on built-in examples; writes two HTML pages.
 
@@ -149,59 +131,18 @@ def demo(page: Path = Path("tiltmeter-demo.html"), *, json: Json = False) -> Non
     print("Digits with a shortcut: four interventions tried ...", file=sys.stderr)
     cured, told_of_cures = cure_section()
     told += told_of_cures
-    sections: list[Section] = []
-    rows = []
-    for heading, case in STORIES.items():
-        print(f"{heading} ...", file=sys.stderr)
-        problem, sgd, times = case()
-        theory = predict(problem, sgd, times)
-        led = leaders(theory, "loss")
-        name = case.__name__.replace("_", " ")
-        for phase in led.phases:
-            span = f"{phase.start:.3g} to {phase.stop:.4g}"
-            rows.append((name, span, str(phase.leader), f"{phase.size:.4f}", phase.reason or ""))
-        if not led.phases:
-            rows.append((name, f"{times[0]:.3g} to {times[-1]:.4g}", "none", "0", "groups alike"))
-        charts: list[Any] = [plot.curves(theory, leaders=led, timescales=timescales(problem, sgd))]
-        text = [" ".join((case.__doc__ or "").split("\n\n")[0].split()), led.headline.line]
-        tables = []
-        if led.phases:
-            charts += [plot.drivers(drivers(problem, sgd, times)), plot.order_parameters(theory)]
-            tables.append(_stopping_table(stopping(theory)))
-        sections.append(Section(heading, text, tables, charts))
-    print("Phase diagram ...", file=sys.stderr)
-    sections.append(_phase_diagram())
-    header = ("problem", "t", "leader", "mean gap", "because")
-    sections.insert(0, Section("In short", tables=[Table(header, rows)]))
-    theory_page = page.with_name(f"{page.stem}-theory.html")
-    write_page(theory_page, "When and why the lead changes: exact theory", sections, f"tiltmeter {__version__}")
-    written = write_demo_page(page, title, [first, cured], theory_page)
+    write_theory = plugin(PARTS, "demo-theory")
+    theory = page.with_name(f"{page.stem}-theory.html") if write_theory is not None else None
+    header, *rows = [()] if write_theory is None else write_theory(theory)
+    written = write_demo_page(page, title, [first, cured], theory)
     if json:
         stories = [dict(zip(header, row, strict=True)) for row in rows]
-        pages = {"page": str(written.resolve()), "theory": str(theory_page.resolve())}
+        pages = {"page": str(written.resolve()), "theory": None if theory is None else str(theory.resolve())}
         print_json({"sentences": told, "stories": stories, **pages})
         return
     for line in told:
         print(line)
-    print_rows(header, rows, edge=False)
-    print(f"Theory: {theory_page.resolve()}")
+    if theory is not None:
+        print_rows(header, rows, edge=False)
+        print(f"Theory: {theory.resolve()}")
     print(f"Pictures: {written.resolve()}")
-
-
-def _stopping_table(advice: Stopping) -> Table:
-    rows = [
-        (rule.rule, f"{rule.time:.3g}", f"{rule.gap:.4f}", f"{rule.mean:.4f}", f"{rule.worst:.4f}")
-        for rule in advice.rules
-    ]
-    return Table(("stop for the", "at t", "gap", "mean loss", "worst group"), rows)
-
-
-def _phase_diagram() -> Section:
-    ratio, share = np.geomspace(0.2, 5.0, 100), np.linspace(0.05, 0.95, 100)
-    name = "variance of - / variance of +"
-    variance = xr.DataArray(0.5 * ratio, dims=name, coords={name: ratio})
-    rho = xr.DataArray(share, dims="share of +", coords={"share of +": share})
-    problem = teacher_mixture(rho=rho, variance=(0.5, variance), overlap=0.5)
-    grid = predict(problem, SGD(lr=0.1), np.geomspace(0.01, 500.0, 120), curves=("loss",))
-    text = ["Every point is a separate problem: which group leads at the end, and whether the lead ever changed."]
-    return Section("Where the lead changes", text, charts=[plot.phase_diagram(grid)])

@@ -29,9 +29,14 @@ FRAMES = ((WIDE, "wide"), (NARROW, "narrow"))
 MARKS = 24
 
 
-def write_demo_page(path: Path, title: str, sections: Sequence[str], theory: Path) -> Path:
-    """The first page, without any script; `theory` is the page it leads to."""
-    link = f'<p>Exact theory, on a second page: <a href="{escape(theory.name)}">when and why the lead changes</a>.</p>'
+def write_demo_page(path: Path, title: str, sections: Sequence[str], theory: Path | None) -> Path:
+    """The first page, without any script; `theory` is the page it leads to, if there is one."""
+    title_of_theory = "when and why the lead changes"
+    link = (
+        ""
+        if theory is None
+        else (f'<p>Exact theory, on a second page: <a href="{escape(theory.name)}">{title_of_theory}</a>.</p>')
+    )
     kicker = '<p class="kick">tiltmeter demo</p>'
     body = f"{kicker}<h1>{escape(title)}</h1>{''.join(sections)}{link}<footer>tiltmeter {escape(__version__)}</footer>"
     write_atomically(path, page_html(title, house_style(), body).encode())

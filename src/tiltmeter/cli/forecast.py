@@ -132,9 +132,9 @@ def promise_line(trajectory: Trajectory) -> str:
 
 
 def _advice(network: Any, data: Any, held_out: Any, word: str, recipe: Recipe) -> Any:
+    from tiltmeter import criteria
     from tiltmeter.forecast.kernel.best_weights import best_weights
     from tiltmeter.forecast.kernel.network_kernels import tangent
-    from tiltmeter.population import criteria
 
     kinds = dict(zip(CRITERIA, ("WorstGroupLoss", "WorstGroupArea", "FinalGap", "GapArea"), strict=True))
     kernels = tangent(network, data, held_out)

@@ -13,9 +13,9 @@ from cyclopts import Parameter
 from rich import box
 from rich.table import Table
 
-from tiltmeter.cli.options import made
 from tiltmeter.cli.show import draw
 from tiltmeter.cli.terminal import Json, Save, To, print_json, print_rows, print_table
+from tiltmeter.cli.toml_file import made
 from tiltmeter.cli.train_config import build_data, read_config, train_as_told
 from tiltmeter.recipe import Recipe, Watch
 from tiltmeter.record import Trajectory, log_spaced

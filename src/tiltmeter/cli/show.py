@@ -29,10 +29,11 @@ from tiltmeter.cli.terminal import (
 )
 from tiltmeter.leaders.classes import ClassLeaders, class_leaders
 from tiltmeter.leaders.difference import ALL
-from tiltmeter.leaders.exact import linear_theory_of, revived, theory_of
+from tiltmeter.leaders.exact import maker_of, revived
 from tiltmeter.leaders.headline import RATES, amounts, capital, term
 from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.phases import Undecided
+from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.record import check
 from tiltmeter.record.labelled import array_to_json, label_from_json, label_to_json, values_to_json
 from tiltmeter.record.trajectory import Trajectory
@@ -65,7 +66,6 @@ class Summary:
         asked = () if curve is None else (curve,)
         self.leaders: Leaders | None = leaders(trajectory, *asked, level=level) if comparable else None
         self.curve = first if self.leaders is None else self.leaders.curve
-        self.theory = theory_of(trajectory)
         several = self.curve == "loss" and "class_loss" in trajectory
         self.classes: ClassLeaders | None = class_leaders(trajectory) if several and comparable else None
         over = f" over a grid of {', '.join(extra)}" if extra else ""
@@ -114,17 +114,8 @@ class Summary:
 
     def scales(self) -> tuple[xr.Dataset | None, xr.DataArray | None]:
         """The time scales of online theory, and the largest stable learning rate, also on a fixed set; else None."""
-        found = linear_theory_of(self.trajectory)
-        if found is None:
-            return None, None
-        from tiltmeter.problem.full_batch import Flow
-        from tiltmeter.theory.stability import stability_limit, timescales
-
-        if found[2] is not None:
-            return None, None if isinstance(found[1], Flow) else stability_limit(*found)
-        if self.theory is None or self.theory[1].scheduled:
-            return None, None
-        return timescales(*self.theory), stability_limit(*self.theory)
+        maker = maker_of(self.trajectory)
+        return (None, None) if maker is None else maker.scales(self.trajectory)
 
     def print(self, as_json: bool = False, why: bool = False) -> None:
         """On stdout: JSON, or the sentence and then the table; with `why` every difference and its limits."""
@@ -321,13 +312,14 @@ def save_pictures(summary: Summary, paths: Sequence[Path]) -> None:
     if not paths:
         return
     from tiltmeter import plot
-    from tiltmeter.theory.stability import timescales
 
     if "class" in summary.trajectory[summary.curve].dims:
         draw(plot.class_curves(summary.trajectory, summary.curve), paths)
         return
-    scales = timescales(*summary.theory) if summary.theory and not summary.theory[1].scheduled else None
-    draw(plot.curves(summary.trajectory, curve=summary.curve, leaders=summary.leaders, timescales=scales), paths)
+    draw(
+        plot.curves(summary.trajectory, curve=summary.curve, leaders=summary.leaders, timescales=summary.scales()[0]),
+        paths,
+    )
 
 
 def draw(chart: Any, paths: Sequence[Path]) -> None:
@@ -423,11 +415,10 @@ def _show(
 ) -> None:
     (loaded,) = read_runs([run], columns).values()
     if not isinstance(loaded, Trajectory):
-        from tiltmeter.cli.equilibrium import tell
-
+        tell = plugin(PARTS, "equilibrium-text")
         if save:
-            raise ValueError(f"{run} holds no curves over time to draw: try `plot.equilibrium_sweep` in Python.")
-        if "error" not in loaded or not {"group"} <= set(loaded["error"].dims) <= {"group", "samples"}:
+            raise ValueError(f"{run} holds no curves over time to draw: try `tm.theory.plot.equilibrium_sweep` in Python.")
+        if tell is None or "error" not in loaded or not {"group"} <= set(loaded["error"].dims) <= {"group", "samples"}:
             # A dataset from elsewhere: print xarray's own description.
             curves = {str(name): array_to_json(curve) for name, curve in loaded.items()}
             if json:

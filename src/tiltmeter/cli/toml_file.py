@@ -5,11 +5,11 @@ from __future__ import annotations
 import reprlib
 import tomllib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 WORDS: dict[Any, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a text"}
 _SHORT = reprlib.Repr()
@@ -253,3 +253,23 @@ def read_tables(
             keys = dict.fromkeys(found[name], Any) if isinstance(found[name], dict) else {}
             tables[name] = check_table(found[name], keys, f"{path.name} [{name}]")
     return tables
+
+
+def made(kind: Any, given: Mapping[str, Any], table: str) -> Any:
+    """The frozen dataclass with these options of the table, or an error that says what they should be.
+
+    >>> from tiltmeter.measures.named.line_spectrum import LineSpectrum
+    >>> made(LineSpectrum, {"paths": ["within"], "lines": 8}, "measure").paths
+    ('within',)
+    >>> made(LineSpectrum, {"lines": "many"}, "measure")
+    Traceback (most recent call last):
+    TypeError: [measure]: `lines` should be a whole number. Found lines = 'many'.
+    """
+    hints = get_type_hints(kind)
+    known = {field.name: hints[field.name] for field in fields(kind) if field.init and not field.name.startswith("_")}
+    checked = check_table(given, known, f"[{table}]")
+    return kind(**{key: _tuples(value) for key, value in checked.items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value

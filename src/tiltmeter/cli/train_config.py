@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.cli.options import build_problem, class_problem, has_classes
-from tiltmeter.cli.toml_file import TRAINING_FILE, check_keys, read_tables
+from tiltmeter.cli.toml_file import TRAINING_FILE, read_tables
 from tiltmeter.data.any_frame import any_frame
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.adult import adult
@@ -25,44 +24,14 @@ from tiltmeter.data.public.german import german
 from tiltmeter.data.public.grouping import by_classes, mixed, named_classes, set_aside
 from tiltmeter.data.public.images import Images
 from tiltmeter.data.public.mnist import fashion_mnist, mnist
-from tiltmeter.data.synthetic.samples import samples
 from tiltmeter.losses import CrossEntropy, Square
+from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.question import Question
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.table import check_words, recipe_from_table
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every, log_spaced
 from tiltmeter.threads import check_fits
-
-#: Held-out points of all groups together, the same number of each.
-HELD_OUT = 4000
-
-
-def problem_data(given: Mapping[str, Any], problem: Mapping[str, Any]) -> tuple[GroupedData, GroupedData]:
-    """`points` examples in `d` dimensions, and `held_out` others, in one world; labels -1 and +1, or classes 0, 1, ...
-
-    >>> train, held_out = problem_data({"d": 20, "points": 100, "held_out": 60}, {"classes": 3, "rho": 0.7})
-    >>> train.sizes, held_out.sizes, train.labels
-    ({'+': 70, '-': 30}, {'+': 30, '-': 30}, array([0, 1, 2]))
-    """
-    check_keys(given, ("source", "d", "points", "held_out", "seed"), '[data] of source = "problem"')
-    if not problem:
-        raise KeyError('[data] source = "problem" needs a table [problem], such as classes = 3 and rho = 0.7.')
-    for name in ("d", "points"):
-        if name not in given:
-            raise KeyError(f'[data] of source = "problem" needs `{name}`.')
-    held_out = given.get("held_out", HELD_OUT)
-    if held_out != int(held_out) or held_out < 1:
-        raise ValueError(
-            f'[data] held_out should be a number of points with source = "problem". Found held_out = {held_out:g}.'
-        )
-    built, seed = build_problem(problem), given.get("seed", 0)
-    even = dict.fromkeys(built.groups, 1.0)
-    return (
-        samples(built, given["d"], given["points"], seed=2 * seed),
-        samples(built, given["d"], int(held_out), seed=2 * seed + 1, proportions=even),
-    )
-
 
 PICTURES: dict[str, Callable[[], Images]] = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
 TABLES_OF_PEOPLE = ("adult", "compas", "german")
@@ -101,8 +70,8 @@ def read_config(path: Path, more: tuple[str, ...] = ()) -> dict[str, dict[str, A
     """The tables of the file, checked; tables named in `more` are left as they are."""
     tables = read_tables(path, TRAINING_FILE, more)
     check_words(tables["training"])
-    if has_classes(tables["problem"]):  # one score per class, under the squared error, too
-        tables["model"].setdefault("outputs", len(class_problem(tables["problem"]).classes))
+    if tables["problem"] and (classes := _drawn().classes_of(tables["problem"])):
+        tables["model"].setdefault("outputs", classes)  # one score per class, under the squared error, too
     return tables
 
 
@@ -194,7 +163,7 @@ def _read_data(
     if "positive" in given and (named or Path(source).suffix.lower() == ".npz"):
         raise ValueError(f"[data] `positive` chooses a label of a table of your own. Found source = {source!r}.")
     if source == "problem":
-        return problem_data(given, problem or {})
+        return _drawn().problem_data(given, problem or {})  # type: ignore[no-any-return]
     if problem:
         raise ValueError(f'[problem] is drawn from with [data] source = "problem". Found source = {source!r}.')
     if source == "digits":
@@ -216,6 +185,14 @@ def _read_data(
     return tuple(  # type: ignore[return-value]
         part.with_points(((part.x - middle) / width).astype(np.float32)) for part in (train, held_out)
     )
+
+
+def _drawn() -> Any:
+    """What draws points from a problem; said in a sentence where exact theory is not installed."""
+    drawn = plugin(PARTS, "problem-data")
+    if drawn is None:
+        raise ModuleNotFoundError("A [problem] needs exact theory: pip install 'tiltmeter[theory]'", name="numba")
+    return drawn
 
 
 def _near(path: Path) -> str:

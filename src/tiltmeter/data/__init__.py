@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from tiltmeter.data.public.utkface import SEXES as SEXES
     from tiltmeter.data.public.utkface import utkface as utkface
     from tiltmeter.data.public.waterbirds import waterbirds as waterbirds
-    from tiltmeter.data.synthetic.samples import samples as samples
 
 
 __all__ = offer(__name__)  # noqa: PLE0605

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.explorer.experiment import digits_experiment, network
-from tiltmeter.plugins import plugin
-from tiltmeter.problem import cases
-from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.teacher_mixture import teacher_mixture
+from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.record import save
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.study.study import Study
-from tiltmeter.theory.predict import predict
+from tiltmeter.theory.dynamics.predict import predict
+from tiltmeter.theory.problem import cases
+from tiltmeter.theory.problem.sgd import SGD
+from tiltmeter.theory.problem.teacher_mixture import teacher_mixture
 
 
 def small_student(settings: dict[str, Any]) -> Trajectory:
@@ -28,8 +28,8 @@ def small_student(settings: dict[str, Any]) -> Trajectory:
     >>> run["loss"].dims
     ('time', 'group')
     """
-    from tiltmeter.simulation.chain import Chain
-    from tiltmeter.simulation.simulate import simulate
+    from tiltmeter.theory.simulation.chain import Chain
+    from tiltmeter.theory.simulation.simulate import simulate
 
     problem = teacher_mixture(settings["rho"], 0.0, (0.5, settings["variance"]), 0.5)
     times, quiet = np.geomspace(0.1, 50, 12), Chain(progress=False)
@@ -75,7 +75,7 @@ def demo_runs(folder: Path) -> list[str]:
 
     for case in (cases.centred_crossing, cases.three_phases):
         keep(f"theory-{case.__name__.replace('_', '-')}", partial(solved, case))
-    evidence = plugin("evidence")
+    evidence = plugin(PARTS, "evidence")
     if evidence is not None:
         made += evidence.demo(folder)
     grid = {"rho": [0.6, 0.8, 0.95], "variance": [0.5, 1.0, 1.5]}

@@ -23,7 +23,7 @@ from tiltmeter.explorer.state import KINDS, Cancelled, State
 from tiltmeter.explorer.tables import free_name
 from tiltmeter.explorer.theory_state import presets
 from tiltmeter.explorer.what_if_sources import SAVED
-from tiltmeter.plugins import is_installed
+from tiltmeter.plugins import PARTS, is_installed
 from tiltmeter.shown_text import visible
 from tiltmeter.version import __version__
 
@@ -168,7 +168,7 @@ async def start(request: Request) -> Response:
         "folder": visible(settings.folder.name),
         "allow_runs": settings.allow_runs,
         "first": "runs" if has_run(settings.folder) else "start",
-        "pages": [*PAGES, *(["verdicts"] if is_installed("evidence") else []), "lessons"],
+        "pages": [*PAGES, *(["verdicts"] if is_installed(PARTS, "evidence") else []), "lessons"],
         "presets": presets(),
         "lessons": [lesson.to_json() for lesson in lessons()],
     }

@@ -9,7 +9,7 @@ from tiltmeter.explorer.run_judgement import stopping_told
 from tiltmeter.explorer.theory_state import TheoryState
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.theory.predict import predict
+from tiltmeter.theory.dynamics.predict import predict
 
 #: Curves of the second tier; on a fixed set also the losses, which then have no closed form in the page.
 RATES = ("error", "positive_rate", "tpr", "fpr")

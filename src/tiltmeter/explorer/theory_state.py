@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.problem import cases
-from tiltmeter.problem.fixed import Fixed
-from tiltmeter.problem.full_batch import Flow
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.problem.sgd import SGD
-from tiltmeter.problem.teacher_mixture import teacher_mixture
+from tiltmeter.theory.problem import cases
+from tiltmeter.theory.problem.fixed import Fixed
+from tiltmeter.theory.problem.full_batch import Flow
+from tiltmeter.theory.problem.mixture import Mixture
+from tiltmeter.theory.problem.sgd import SGD
+from tiltmeter.theory.problem.teacher_mixture import teacher_mixture
 
 _CASES = (
     cases.centred_crossing,

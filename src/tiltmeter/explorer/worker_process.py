@@ -12,7 +12,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import Any
 
-from tiltmeter.plugins import WITHOUT_LAB, plugin
+from tiltmeter.plugins import PARTS, WITHOUT_LAB, plugin
 
 #: Every job by its name. Nothing else can be asked for. The module `evidence` is brought by tiltmeter-lab.
 JOBS = {
@@ -72,7 +72,7 @@ def _listen(waiting: queue.Queue[str]) -> None:
 def _done(job: str, settings: dict[str, Any], tell: Callable[[Any], None]) -> dict[str, Any]:
     module, _, name = JOBS[job].partition(":")
     try:
-        home = plugin(module) if module == "evidence" else import_module(module)
+        home = plugin(PARTS, module) if module == "evidence" else import_module(module)
         if home is None:
             raise ValueError(WITHOUT_LAB)
         work = getattr(home, name)

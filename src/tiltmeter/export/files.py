@@ -22,7 +22,7 @@ def write(run: Trajectory, path: str | os.PathLike[str], *, curves: Sequence[str
 
     >>> from tempfile import TemporaryDirectory
     >>> from tiltmeter import predict
-    >>> from tiltmeter.problem import cases
+    >>> from tiltmeter.theory import cases
     >>> run = predict(*cases.centred_crossing(), curves=("loss",))
     >>> with TemporaryDirectory() as folder:
     ...     print(write(run, f"{folder}/run.csv").read_text().splitlines()[0])

@@ -1,7 +1,7 @@
 """Fairness: what a finished run says about its groups, and how to choose between runs.
 
 >>> import tiltmeter as tm
->>> theory = tm.predict(*tm.problem.cases.three_phases())
+>>> theory = tm.predict(*tm.theory.cases.three_phases())
 >>> print(str(tm.fairness.stopping(theory)).splitlines()[0])
 Among evaluations whose mean loss is within 10 % of the best seen:
 
@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
+    from tiltmeter import criteria as criteria
     from tiltmeter.fairness.calibration import calibration as calibration
     from tiltmeter.fairness.why import why as why
     from tiltmeter.forecast.kernel.best_weights import best_weights as best_weights
     from tiltmeter.leaders.classes import class_leaders as class_leaders
     from tiltmeter.leaders.levels import levels as levels
-    from tiltmeter.leaders.memorisation import memorisation as memorisation
     from tiltmeter.leaders.scorecard import selections as selections
     from tiltmeter.leaders.stopping import stopping as stopping
-    from tiltmeter.population import criteria as criteria
+    from tiltmeter.theory.memorisation import memorisation as memorisation
 
 __all__ = offer(__name__)  # noqa: PLE0605

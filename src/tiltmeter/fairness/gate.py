@@ -126,7 +126,7 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
     """Test whether the gap between any two groups in `curve` at the last evaluation is larger than `allowed`.
 
     >>> from tiltmeter import predict
-    >>> from tiltmeter.problem import cases
+    >>> from tiltmeter.theory import cases
     >>> print(bias_gate(predict(*cases.centred_crossing(), curves=("loss",)), "loss", 0.05))
     Gap: the loss differs by more than 0.05 at t = 200: that of + is lower than that of - by 0.21.
     Exact values.

@@ -236,3 +236,14 @@ def gram_of(seen: Seen) -> np.ndarray:
     if seen.gram is None:
         raise ValueError("An intervention of gradients needs their Gram matrix. Found gram = None.")
     return seen.gram
+
+
+def refuse_unreachable(law: GroupIntervention, groups: tuple[Hashable, ...], shares: np.ndarray) -> None:
+    """A group that is never drawn cannot be pulled by weighing its points."""
+    if law.by == "weights" and not law.sees_gram:
+        for i, group in enumerate(groups):
+            if (shares[..., i] <= 0.0).any():
+                raise ValueError(
+                    f"Group {group!r} is never drawn, so {type(law).__name__} cannot weigh it. "
+                    'Use by="draws", or give it a proportion.'
+                )

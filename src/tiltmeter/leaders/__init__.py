@@ -1,7 +1,7 @@
 """Leaders: who leads, when, and how sure it is, whatever made the trajectory.
 
 >>> import tiltmeter as tm
->>> theory = tm.predict(*tm.problem.cases.three_phases())
+>>> theory = tm.predict(*tm.theory.cases.three_phases())
 >>> print(tm.leaders(theory))
 Group + has the lower loss until t = 1.128 (shift and label imbalance), then group - until t = 11.88 (larger variance),
 then group + (more data).

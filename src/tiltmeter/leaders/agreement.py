@@ -65,7 +65,7 @@ def agreement(a: Trajectory, b: Trajectory, *curves: str) -> Agreement:
     """Return the distance of `a` from `b` at the times of `b`, for every curve they share (or for those named).
 
     >>> from tiltmeter import predict
-    >>> from tiltmeter.problem import cases
+    >>> from tiltmeter.theory import cases
     >>> problem, sgd, times = cases.centred_crossing()
     >>> agreement(predict(problem, sgd, times), predict(problem, sgd, [1.0, 2.0]))["loss"].largest
     0.0

@@ -45,7 +45,7 @@ def class_leaders(trajectory: Trajectory, curve: str = "class_loss") -> ClassLea
 
     >>> from tiltmeter import SGD, predict
 
-    >>> from tiltmeter.problem import class_mixture
+    >>> from tiltmeter.theory import class_mixture
     >>> problem = class_mixture(3, rho=0.7, variance=(0.5, 1.0), overlap=0.3)
     >>> theory = predict(problem, SGD(lr=0.2), [0.1, 1.0, 10.0, 100.0], curves=("loss", "class_loss"))
     >>> print(class_leaders(theory).groups.headline.line)

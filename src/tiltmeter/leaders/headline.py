@@ -36,7 +36,7 @@ class Headline(NotebookText):
     """The claim, what it rests on (`licence`), and what would settle it where nothing is clear.
 
     >>> import tiltmeter as tm
-    >>> print(tm.leaders(tm.predict(*tm.problem.cases.no_crossing()), "loss").headline.claim)
+    >>> print(tm.leaders(tm.predict(*tm.theory.cases.no_crossing()), "loss").headline.claim)
     Group + has the lower loss throughout (more data).
 
     Args:

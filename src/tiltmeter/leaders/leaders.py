@@ -34,7 +34,7 @@ class Leaders(NotebookText):
     """Who leads in the chosen curves, when, and how sure it is; every statement holds together with all others.
 
     >>> import tiltmeter as tm
-    >>> result = tm.leaders(tm.predict(*tm.problem.cases.centred_crossing()))
+    >>> result = tm.leaders(tm.predict(*tm.theory.cases.centred_crossing()))
     >>> result.curve, [phase.leader for phase in result.phases], [round(change.time, 2) for change in result.changes]
     ('loss', ['-', '+'], [5.64])
     >>> print(result.of("error").headline.claim)
@@ -259,7 +259,7 @@ def leaders(
     """Say who leads in these curves, when, and how sure it is (default: loss, error, positive_rate, tpr, fpr).
 
     >>> import tiltmeter as tm
-    >>> print(leaders(tm.predict(*tm.problem.cases.centred_crossing())))
+    >>> print(leaders(tm.predict(*tm.theory.cases.centred_crossing())))
     Group - has the lower loss until t = 5.643 (larger variance), then group + (more data).
     Exact theory.
 

@@ -6,22 +6,17 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import combinations, groupby, pairwise
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import numpy as np
 import xarray as xr
 
 from tiltmeter.leaders.difference import ALL, Difference
-from tiltmeter.leaders.exact import exact_curve, linear_theory_of
+from tiltmeter.leaders.exact import exact_curve, maker_of
 from tiltmeter.names import NOBODY
 from tiltmeter.pairs import Pair, groups_of, leader_sign, resolution
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, group_name
-
-if TYPE_CHECKING:
-    from tiltmeter.problem.fixed import Fixed
-    from tiltmeter.problem.full_batch import Training
-    from tiltmeter.problem.mixture import Mixture
 
 #: An exact curve is evaluated at this many times, so that no crossing between the given times is missed.
 TIMES = 512
@@ -34,7 +29,7 @@ class Crossing(NotebookText):
     """A lead change between `low` and `high`: exact for theory; else `time` is an estimate in between.
 
     >>> import tiltmeter as tm
-    >>> change = tm.leaders(tm.predict(*tm.problem.cases.centred_crossing()), "loss").changes[0]
+    >>> change = tm.leaders(tm.predict(*tm.theory.cases.centred_crossing()), "loss").changes[0]
     >>> change.leader_before, change.leader_after, round(change.time, 2)
     ('-', '+', 5.64)
 
@@ -74,12 +69,20 @@ class Undecided(NotebookText):
         return f"not clear between {self.low:.4g} and {self.high:.4g} whether {a} or {b} leads"
 
 
+class Cause(NamedTuple):
+    """What drives the gap of exact theory in one phase: its name, the same in words, the parts of all drivers."""
+
+    driver: str
+    reason: str
+    contributions: Mapping[str, float]
+
+
 @dataclass(frozen=True)
 class Phase:
     """One interval of training with one leader, or with "" if no leader is clear.
 
     >>> import tiltmeter as tm
-    >>> phases = tm.leaders(tm.predict(*tm.problem.cases.centred_crossing()), "loss").phases
+    >>> phases = tm.leaders(tm.predict(*tm.theory.cases.centred_crossing()), "loss").phases
     >>> [(phase.leader, phase.driver) for phase in phases]
     [('-', 'variance'), ('+', 'representation')]
 
@@ -264,8 +267,6 @@ def _exact_overall_phases(
     curve: xr.DataArray, changes: Sequence[Crossing], exact: Callable[[np.ndarray], xr.DataArray]
 ) -> tuple[Phase, ...]:
     """The intervals between changes of the overall leader of an exact curve, sizes averaged over log time."""
-    from tiltmeter.leaders.drivers import mean_over_log_time
-
     times = curve.coords["time"].values
     times = times[times > 0]
     if not times.size:
@@ -309,67 +310,27 @@ def _exact_pair_phases(
         return ()
     edges = list(pairwise([float(times[0]), *(crossing.time for crossing in changes), float(times[-1])]))
     leaders = [first, *(crossing.leader_after for crossing in changes)]
-    theory = linear_theory_of(trajectory) if name == "loss" and trajectory.clock == "t" else None
-    if theory is not None and getattr(theory[1], "steered", False):
-        theory = None  # an intervention reacts to the gap itself, so drivers cannot be separated
-    causes = [None] * len(edges) if theory is None else _contributions(theory, pair, edges)
-    phases = []
-    for (low, high), leader, parts in zip(edges, leaders, causes, strict=True):
-        size = _mean_gap(exact, pair, low, high)
-        if theory is None or parts is None:
-            phases.append(Phase(low, high, leader, size))
-            continue
-        contributions, sign = parts
-        driver = max(contributions, key=lambda cause: contributions[cause] * sign)
-        other = pair[1] if leader == pair[0] else pair[0]
-        reason = cause_in_words(driver, theory[0], leader, other)
-        phases.append(Phase(low, high, leader, size, driver, reason, contributions))
-    return tuple(phases)
+    maker = maker_of(trajectory) if name == "loss" and trajectory.clock == "t" else None
+    causes = [None] * len(edges) if maker is None else maker.phase_causes(trajectory, pair, edges, leaders)
+    return tuple(
+        Phase(low, high, leader, _mean_gap(exact, pair, low, high), *(cause or ()))
+        for (low, high), leader, cause in zip(edges, leaders, causes, strict=True)
+    )
+
+
+def mean_over_log_time(curve: xr.DataArray) -> float:
+    """The mean of a curve over the logarithm of time."""
+    times = curve.coords["time"].values
+    logs = np.log(times)
+    return float(np.trapezoid(curve.values, logs) / (logs[-1] - logs[0]))
 
 
 def _mean_gap(exact: Callable[[np.ndarray], xr.DataArray], pair: Pair, low: float, high: float) -> float:
     """The mean absolute gap of an exact curve, over log time."""
-    from tiltmeter.leaders.drivers import mean_over_log_time
-
     if not high > low:
         return 0.0
     values = exact(np.geomspace(low, high, TIMES_IN_PHASE))
     return mean_over_log_time(abs(values.sel(group=pair[0], drop=True) - values.sel(group=pair[1], drop=True)))
-
-
-def _contributions(
-    theory: tuple[Mixture, Training, Fixed | None], pair: Pair, edges: list[tuple[float, float]]
-) -> list[tuple[dict[str, float], float] | None]:
-    """Return the mean contribution of each driver in every phase, and the sign of the mean gap."""
-    times = [np.geomspace(low, high, TIMES_IN_PHASE) if high > low else np.empty(0) for low, high in edges]
-    if not any(at.size for at in times):
-        return [None] * len(edges)
-    from tiltmeter.leaders.drivers import DRIVERS, drivers, mean_over_log_time
-
-    problem, training, data = theory
-    try:
-        split = drivers(problem, training, np.unique(np.concatenate(times)), pair, data)
-    except ValueError:  # without one of its asymmetries the problem is not stable: the cause is not known
-        return [None] * len(edges)
-
-    def means(at: np.ndarray) -> tuple[dict[str, float], float]:
-        parts = {name: mean_over_log_time(split[name].sel(time=at)) for name in (*DRIVERS, "rest")}
-        return parts, float(np.sign(mean_over_log_time(split["loss_gap"].sel(time=at))))
-
-    return [means(at) if at.size else None for at in times]
-
-
-def cause_in_words(driver: str, problem: Mixture, leader: Hashable, other: Hashable) -> str:
-    """Return a driver in words, from the view of the leader."""
-    if driver == "shift":
-        return "shift and label imbalance"
-    if driver == "rest":
-        return "teachers, start or loss weights"
-    numbers = problem.variance if driver == "variance" else problem.weight
-    ahead, behind = (float(numbers.sel(group=group)) for group in (leader, other))
-    if driver == "variance":
-        return "larger variance" if ahead > behind else "smaller variance"
-    return "more data" if ahead > behind else "less data"
 
 
 def _signs(

@@ -98,7 +98,7 @@ def stopping(
     best.
 
     >>> from tiltmeter import predict
-    >>> from tiltmeter.problem import cases
+    >>> from tiltmeter.theory import cases
     >>> advice = stopping(predict(*cases.centred_crossing()))
     >>> bool(advice.fairest.gap < advice.best_mean.gap)
     True

@@ -2,7 +2,7 @@
 
 >>> import tempfile
 >>> import tiltmeter as tm
->>> problem, sgd, times = tm.problem.cases.three_phases()
+>>> problem, sgd, times = tm.theory.cases.three_phases()
 >>> theory = tm.predict(problem, sgd, times, curves=("loss", "M", "R", "Q"))
 >>> chart = tm.plot.curves(theory, leaders=tm.leaders(theory), timescales=tm.timescales(problem, sgd))
 >>> with tempfile.TemporaryDirectory() as folder:
@@ -27,13 +27,8 @@ from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
     from tiltmeter.plot import theme as theme
+    from tiltmeter.plot.class_curves import class_curves as class_curves
     from tiltmeter.plot.curves import curves as curves
-    from tiltmeter.plot.drivers import class_curves as class_curves
-    from tiltmeter.plot.drivers import drivers as drivers
-    from tiltmeter.plot.drivers import memorisation as memorisation
-    from tiltmeter.plot.drivers import order_parameters as order_parameters
-    from tiltmeter.plot.equilibrium_sweep import double_descent as double_descent
-    from tiltmeter.plot.equilibrium_sweep import equilibrium_sweep as equilibrium_sweep
     from tiltmeter.plot.labelled_lines import angles as angles
     from tiltmeter.plot.labelled_lines import as_groups as as_groups
     from tiltmeter.plot.labelled_lines import labelled_lines as labelled_lines
@@ -43,7 +38,7 @@ if TYPE_CHECKING:
     from tiltmeter.plot.loss_plane import pulls as pulls
     from tiltmeter.plot.loss_plane import who_paid as who_paid
     from tiltmeter.plot.loss_slices import loss_slices as loss_slices
-    from tiltmeter.plot.phase_diagram import phase_diagram as phase_diagram
+    from tiltmeter.plot.order_parameters import order_parameters as order_parameters
     from tiltmeter.plot.save import save as save
     from tiltmeter.plot.theme import run_channels as run_channels
     from tiltmeter.plot.variance_shares import cell_means as cell_means

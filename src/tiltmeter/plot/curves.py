@@ -47,7 +47,7 @@ def curves(
     """One curve of one or several trajectories against log time, with one colour, dash pattern and shape per group.
 
     >>> from tiltmeter import leaders, predict, timescales
-    >>> from tiltmeter.problem import cases
+    >>> from tiltmeter.theory import cases
     >>> problem, sgd, times = cases.three_phases()
     >>> theory = predict(problem, sgd, times, curves=("loss",))
     >>> chart = curves(theory, leaders=leaders(theory), timescales=timescales(problem, sgd))

@@ -20,7 +20,7 @@ def save(chart: alt.TopLevelMixin, path: str | os.PathLike[str]) -> Path:
 
     >>> import tempfile
     >>> from tiltmeter import plot, predict
-    >>> from tiltmeter.problem import cases
+    >>> from tiltmeter.theory import cases
     >>> chart = plot.curves(predict(*cases.centred_crossing(), curves=("loss",)))
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     save(chart, folder + "/loss.json").name

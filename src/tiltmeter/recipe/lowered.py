@@ -8,8 +8,7 @@ import numpy as np
 
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.interventions.group_intervention import GroupIntervention, Seen
-from tiltmeter.problem.applied_interventions import refuse_unreachable
+from tiltmeter.interventions.group_intervention import GroupIntervention, Seen, refuse_unreachable
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.sampling import GivenOrder
 

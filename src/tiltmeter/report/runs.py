@@ -13,6 +13,7 @@ import xarray as xr
 from tiltmeter.arguments import checked_kind, checked_list, checked_path
 from tiltmeter.leaders.levels import levels
 from tiltmeter.plot.offline_page import page_html, script_json
+from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.question import Question, checked_question
 from tiltmeter.record import Trajectory, load
 from tiltmeter.record.directory.atomic_files import write_atomically
@@ -24,7 +25,6 @@ from tiltmeter.report.html import escape, fold
 from tiltmeter.report.page import house_style, page_place
 from tiltmeter.report.positive_label import PositiveLabel
 from tiltmeter.report.run_page import DISCOVERED, LEVELS, body, contents, discovered_section, facts, levels_section
-from tiltmeter.report.trained_to_the_end import dataset_section
 from tiltmeter.shown_text import numbered
 from tiltmeter.version import __version__
 
@@ -95,7 +95,7 @@ def page(
         if isinstance(one, Trajectory)
     ]
     still = [
-        dataset_section(one, name if several else "")
+        _dataset_section(one, name if several else "")
         for one, name in zip(loaded, names, strict=True)
         if isinstance(one, xr.Dataset)
     ]
@@ -193,3 +193,13 @@ def _names(runs: Sequence[Run], loaded: Sequence[Trajectory | xr.Dataset]) -> li
         for run, one in zip(runs, loaded, strict=True)
     ]
     return numbered(names)
+
+
+def _dataset_section(trained: xr.Dataset, name: str) -> str:
+    """The section of a Dataset of `equilibrium`, drawn by the house that made it."""
+    section = plugin(PARTS, "equilibrium-section")
+    if section is None:
+        raise ModuleNotFoundError(
+            "A report of fully trained students needs exact theory: pip install 'tiltmeter[theory]'", name="numba"
+        )
+    return str(section(trained, name))

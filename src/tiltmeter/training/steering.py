@@ -15,12 +15,19 @@ from torch import Tensor, nn
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.checked import checked_interventions
-from tiltmeter.interventions.group_intervention import GroupIntervention, Seen, changed, gram_pulls, pulls, remembered
+from tiltmeter.interventions.group_intervention import (
+    GroupIntervention,
+    Seen,
+    changed,
+    gram_pulls,
+    pulls,
+    refuse_unreachable,
+    remembered,
+)
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.kinds import PointIntervention, TermIntervention
 from tiltmeter.measures.snapshot import Snapshot
 from tiltmeter.names import described
-from tiltmeter.problem.applied_interventions import refuse_unreachable
 from tiltmeter.recipe.lowered import constant_pull, group_intervention
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.record.labelled import labels_array

@@ -139,7 +139,7 @@ class TestExact:
         np.testing.assert_array_equal(losses, [0.2, 0.2])
 
     def test_a_group_that_is_absent_keeps_its_loss(self):
-        from tiltmeter.simulation.compiled_steered import remember
+        from tiltmeter.theory.simulation.compiled_steered import remember
 
         known = np.array([[0.4, 0.7]])
         remember(known, np.array([[1.0, 0.0]]), np.array([[2.0, 0.0]]), 0.0)

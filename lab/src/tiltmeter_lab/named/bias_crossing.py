@@ -40,7 +40,7 @@ QUICK = Setting()
 FULL = Setting(d=4000, seeds=64, evaluations=60, problems=2000, width=256, batch=5, steps=10000, network_seeds=50)
 
 
-def centred() -> tm.problem.Mixture:
+def centred() -> tm.theory.Mixture:
     """The preset of the notes whose early lead is large: the losses cross at lr * t = 2.155."""
     return tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.9)
 
@@ -62,7 +62,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("loss", "error"),
-                method=tm.simulation.Chain(progress=False),
+                method=tm.theory.Chain(progress=False),
             ),
         ),
         "networks": keep(
@@ -103,7 +103,7 @@ def _many(number: int) -> tm.Trajectory:
 def claims(runs: Runs) -> tuple[Claim, ...]:
     """The rule over many problems; theory, simulation and networks of one."""
     many = runs["problems"]
-    problem, sgd = tm.problem.Mixture.from_json(many.origin.problem), tm.SGD.from_json(many.origin.settings["sgd"])  # type: ignore[arg-type]
+    problem, sgd = tm.theory.Mixture.from_json(many.origin.problem), tm.SGD.from_json(many.origin.settings["sgd"])  # type: ignore[arg-type]
     differ = tm.theory.first_leader(problem, sgd).values != tm.theory.final_leader(problem, sgd).values
     count = many["crossings"].isel(time=0).values
     exact, measured = changes(runs["theory"])[0].time, changes(runs["simulation"])

@@ -64,7 +64,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
         "simulated": keep(
             "simulated",
             lambda: tm.simulate(
-                problem, sgd, at, setting.d, setting.seeds, curves=("loss",), method=tm.simulation.Chain(progress=False)
+                problem, sgd, at, setting.d, setting.seeds, curves=("loss",), method=tm.theory.Chain(progress=False)
             ),
         ),
     }

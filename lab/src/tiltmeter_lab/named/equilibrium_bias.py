@@ -97,7 +97,7 @@ FULL = Setting(
 )
 
 
-def example() -> tm.problem.Mixture:
+def example() -> tm.theory.Mixture:
     """Two groups that differ in everything: number, variance, teacher, shift and label imbalance."""
     return tm.teacher_mixture(0.75, 1.0, (0.5, 1.2), 0.6, (0.4, 0.2), (0.2, -0.1))
 
@@ -180,7 +180,7 @@ def pictures(runs: Runs) -> dict[str, Any]:
     found = {name: as_dataset(one) for name, one in runs.items()}
     both = {"joint, reweighted": found["reweighted"], "coupled": found["coupled"]}
     return {
-        "Equally represented groups, theory and training": tm.plot.equilibrium_sweep(
+        "Equally represented groups, theory and training": tm.theory.plot.equilibrium_sweep(
             found["balanced"], found["measured"]
         ),
         "Error against worst-group error": frontier(both, tm.fairness.criteria.WorstGroupError()),

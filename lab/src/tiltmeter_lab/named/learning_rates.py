@@ -35,7 +35,7 @@ FULL = Setting(rates=tuple(0.2 / 2.0 ** np.arange(13)), beyond=tuple(np.linspace
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """Both cases at several rates, in theory; and simulated students beyond the limit."""
-    problem = tm.problem.cases.centred_crossing().problem
+    problem = tm.theory.cases.centred_crossing().problem
     scaled = np.geomspace(0.01, 20.0, 300)  # lr * t
 
     def at_rates() -> tm.Trajectory:
@@ -54,13 +54,13 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("Q",),
-                method=tm.simulation.Chain(progress=False),
+                method=tm.theory.Chain(progress=False),
             )
             for x in setting.beyond
         ]
         return tm.stack(parts, "over_limit", setting.beyond)
 
-    three = tm.problem.cases.three_phases()
+    three = tm.theory.cases.three_phases()
     many = tuple(np.geomspace(0.01, 2.35, 60))
     return {
         "rates": keep("rates", at_rates),
@@ -109,7 +109,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     """The product of crossing time and rate settles; growth vanishes at the limit."""
     at = crossing_times(runs["rates"])
     rates = runs["rates"]["loss"].coords["lr"].values
-    problem = tm.problem.cases.centred_crossing().problem
+    problem = tm.theory.cases.centred_crossing().problem
     limit = float(tm.theory.stability_limit(problem, tm.SGD(lr=0.1)))
     squared = runs["let go"]["Q"]
     over = squared.coords["over_limit"].values

@@ -55,12 +55,12 @@ QUICK = Setting()
 FULL = Setting(problems=1000, d=400, runs=200, width=256, steps=8000, examples=1000, held_out=5000, seeds=20)
 
 
-def centred() -> tm.problem.Mixture:
+def centred() -> tm.theory.Mixture:
     """The larger share against the larger variance."""
     return tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
 
 
-def late_change() -> tm.problem.Mixture:
+def late_change() -> tm.theory.Mixture:
     """A problem whose errors cross on every fixed set, and never with fresh examples."""
     return tm.teacher_mixture(rho=0.6, variance=(0.3, 1.2), overlap=0.3)
 
@@ -89,7 +89,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     jobs[RANDOM_FRESH] = partial(tm.predict, problem, flow, late[late < 300.0], ("error",))
     jobs[RUNS] = partial(
         tm.simulate, late_change(), flow, np.geomspace(0.05, 20.0, 40), setting.d, setting.runs,
-        method=tm.simulation.Direct(progress=False), data=tm.Fixed(0.6), curves=curves,
+        method=tm.theory.Direct(progress=False), data=tm.Fixed(0.6), curves=curves,
     )  # fmt: skip
     found = {name: keep(name, job) for name, job in jobs.items()}
     for images in IMAGES:
@@ -112,7 +112,7 @@ def networks(setting: Setting, data: str, size: str, arm: str) -> tm.Trajectory:
     return memorise(train, held_out, ARMS[arm], setting.width, lr, setting.batch, setting.steps, setting.seeds)
 
 
-def random_problems(count: int) -> tuple[tm.problem.Mixture, xr.DataArray]:
+def random_problems(count: int) -> tuple[tm.theory.Mixture, xr.DataArray]:
     """Centred problems and sizes of training sets; sizes near 1 relax too slowly to be followed and are left out."""
     rng = np.random.default_rng(7)
 
@@ -125,7 +125,7 @@ def random_problems(count: int) -> tuple[tm.problem.Mixture, xr.DataArray]:
     return tm.teacher_mixture(rho=along(rho), variance=(along(D[0]), along(D[1])), overlap=overlap), along(samples)
 
 
-def errors_should_cross(problem: tm.problem.Mixture, samples: xr.DataArray) -> np.ndarray:
+def errors_should_cross(problem: tm.theory.Mixture, samples: xr.DataArray) -> np.ndarray:
     """Whether the order of p sqrt(D), the first one, differs from the last one, that of p sqrt(D) / (1 + D q)."""
     p, D = problem.weight.transpose("case", "group").values, problem.variance.transpose("case", "group").values
     found = []
@@ -330,8 +330,8 @@ def pictures(runs: Runs) -> dict[str, Any]:
         "Loss with fresh examples and on a fixed set of 2 per dimension": tm.plot.curves(
             runs[FRESH], short, curve="loss", labels=("fresh examples", "fixed set")
         ),
-        "Loss against the size of the training set": tm.plot.double_descent(runs[SIZES]),
-        "The same with 30% wrong labels in the majority": tm.plot.double_descent(runs[f"{NOISE} +"]),
+        "Loss against the size of the training set": tm.theory.plot.double_descent(runs[SIZES]),
+        "The same with 30% wrong labels in the majority": tm.theory.plot.double_descent(runs[f"{NOISE} +"]),
     }
     for data, words in IMAGES.items():
         if f"{data}, right labels" in runs:

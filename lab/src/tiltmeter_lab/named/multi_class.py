@@ -21,14 +21,14 @@ PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and
 NEEDS: tuple[str, ...] = ()
 
 #: The problem whose first two classes cross between the groups, which themselves do not.
-HIDDEN = partial(tm.problem.class_mixture, 3, 0.7, (0.3, 1.4), 0.5, class_bias=(-0.24, -0.24, 0.3))
+HIDDEN = partial(tm.theory.class_mixture, 3, 0.7, (0.3, 1.4), 0.5, class_bias=(-0.24, -0.24, 0.3))
 #: The first two classes of the minority look like the second and the first of the majority, or like their own.
 CONFLICT = {
-    name: partial(tm.problem.class_mixture, 3, 0.8, (0.6, 1.4), overlap=0.9, swapped=swap)
+    name: partial(tm.theory.class_mixture, 3, 0.8, (0.6, 1.4), overlap=0.9, swapped=swap)
     for name, swap in (("conflict", True), ("harmony", False))
 }
 SIMILAR = {
-    name: partial(tm.problem.class_mixture, 3, 0.8, overlap=0.5, similarity=s)
+    name: partial(tm.theory.class_mixture, 3, 0.8, overlap=0.5, similarity=s)
     for name, s in (("unlike", 0.0), ("alike", 0.9))
 }
 CHANCE = 1.0 / 3.0
@@ -86,7 +86,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             setting.d,
             setting.seeds,
             curves=("loss", "class_loss"),
-            method=tm.simulation.Chain(progress=False),
+            method=tm.theory.Chain(progress=False),
         )
         found[f"simulation, {name}"] = keep(f"simulation, {name}", made)
     for source in at_hand(setting.pictures):
@@ -97,7 +97,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     return found
 
 
-def random_problem(rng: np.random.Generator) -> tuple[tm.problem.ClassMixture, tm.SGD]:
+def random_problem(rng: np.random.Generator) -> tuple[tm.theory.ClassMixture, tm.SGD]:
     """Three classes in two centred groups, everything else at random."""
     rho, mixed, D = rng.uniform(0.2, 0.8), rng.uniform(-1.0, 1.0), np.exp(rng.uniform(-1.5, 1.2, 2))
     one, two = rng.normal(size=(2, 3, 4))
@@ -106,7 +106,7 @@ def random_problem(rng: np.random.Generator) -> tuple[tm.problem.ClassMixture, t
     p = np.array([rho, 1.0 - rho])
     lr = rng.uniform(0.05, 0.9) * 2.0 * (p @ D) / (p @ D**2)
     weight, variance = {"+": rho, "-": 1.0 - rho}, dict(zip("+-", D, strict=True))
-    return tm.problem.ClassMixture(weight, variance, {g: np.zeros(4) for g in "+-"}, teachers, bias), tm.SGD(lr=lr)  # type: ignore[arg-type]
+    return tm.theory.ClassMixture(weight, variance, {g: np.zeros(4) for g in "+-"}, teachers, bias), tm.SGD(lr=lr)  # type: ignore[arg-type]
 
 
 def _counts(setting: Setting) -> tm.Trajectory:

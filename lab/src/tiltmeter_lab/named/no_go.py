@@ -68,7 +68,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("loss",),
-                method=tm.simulation.Chain(progress=False),
+                method=tm.theory.Chain(progress=False),
             ),
         )
     return found

@@ -59,7 +59,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("loss", "pull"),
-                method=tm.simulation.Chain(progress=False),
+                method=tm.theory.Chain(progress=False),
             ),
         )
     balanced = tm.SGD(lr=0.2, batch=BATCH, weights={"+": 0.5 / 0.75, "-": 2.0})

@@ -28,7 +28,7 @@ TITLE = "Groups one after the other: what is forgotten, and which should come la
 PAPER = "No published answer; the setting is that of Jain, Nobahari, Baratin and Sarao Mannelli (2024), solved here"
 NEEDS: tuple[str, ...] = ()
 #: Two geometries: in the first the rules for the population and for the worst group disagree.
-PROBLEMS: dict[str, tm.problem.Mixture] = {
+PROBLEMS: dict[str, tm.theory.Mixture] = {
     "more data against more variance": tm.teacher_mixture(0.8, variance=(0.5, 1.5), overlap=0.5),
     "equal variances": tm.teacher_mixture(0.6, variance=(1.0, 1.0), overlap=0.3),
 }
@@ -90,7 +90,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("loss", "error"),
-                method=tm.simulation.Chain(progress=False),
+                method=tm.theory.Chain(progress=False),
             )
             found[f"simulation, {key}"] = keep(f"simulation, {key}", made)
     for source in at_hand(setting.pictures):

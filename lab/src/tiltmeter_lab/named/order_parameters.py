@@ -36,7 +36,7 @@ FULL = Setting(d=(500, 2000), seeds=400)
 def run(setting: Setting, keep: Keep) -> Runs:
     """The general case of the notes: everything differs between the groups, and weights start at random."""
     problem = tm.teacher_mixture(0.7, 1.5, (0.5, 1.2), 0.6, (0.5, -0.3), (0.2, -0.4))
-    sgd = tm.SGD(lr=0.3, start=tm.problem.starts.Random(1.0))
+    sgd = tm.SGD(lr=0.3, start=tm.theory.starts.Random(1.0))
     # Multiples of 1/d for both dimensions, so that all routes look at the same times.
     small, large = setting.d
     times = np.unique(np.rint(np.geomspace(4.0 / small, setting.until, setting.evaluations) * small)) / small
@@ -50,10 +50,10 @@ def run(setting: Setting, keep: Keep) -> Runs:
             d,
             setting.seeds,
             curves=(*SHOWN, "loss"),
-            method=tm.simulation.Chain(progress=False),
+            method=tm.theory.Chain(progress=False),
         )
         runs[word] = keep(f"simulation {word}", simulated)
-        runs[f"mean {word}"] = keep(f"moments {word}", partial(tm.simulation.moments, problem, sgd, times, d))
+        runs[f"mean {word}"] = keep(f"moments {word}", partial(tm.theory.moments, problem, sgd, times, d))
     return runs
 
 

@@ -82,7 +82,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def _theory(grid: list[float], weight: float | None) -> tm.Trajectory:
     found = random_features(
-        tm.problem.cases.centred_crossing().problem, grid, SAMPLES, RIDGE, None if weight is None else {"-": weight}
+        tm.theory.cases.centred_crossing().problem, grid, SAMPLES, RIDGE, None if weight is None else {"-": weight}
     )
     curves = {
         name: found[name].expand_dims(time=[0.0]) for name in ("loss", "error", "training_loss", "training_error")
@@ -94,7 +94,7 @@ def _simulated(setting: Setting) -> tm.Trajectory:
     """The same students at finite d, solved exactly: errors of both groups on new points."""
     from scipy.special import erf
 
-    problem, d = tm.problem.cases.centred_crossing().problem, setting.d
+    problem, d = tm.theory.cases.centred_crossing().problem, setting.d
     D, rho, T = problem.variance.values, float(problem.weight[0]), float(problem.gram[2, 3])
     teachers = np.zeros((2, d))
     teachers[:, 0], teachers[1, 1] = (1.0, T), np.sqrt(1.0 - T**2)
@@ -173,7 +173,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     moved = {psi: float(abs(weighted - error).sel(features=psi).max()) for psi in (few, many)}
     measured = runs["simulation"]["error"].isel(time=0)
     seeds = measured.sizes["seed"]
-    again = random_features(tm.problem.cases.centred_crossing().problem, measured.features.values, SAMPLES, RIDGE)[
+    again = random_features(tm.theory.cases.centred_crossing().problem, measured.features.values, SAMPLES, RIDGE)[
         "error"
     ]
     spread = measured.std("seed", ddof=1) / np.sqrt(seeds)

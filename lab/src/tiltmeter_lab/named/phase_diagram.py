@@ -61,7 +61,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
     def at_the_edge() -> tm.Trajectory:
         # The theory uses the formula of the limit to leave out diverging points, so only simulations can test it.
-        let_go = partial(tm.simulate, curves=("Q",), method=tm.simulation.Chain(progress=False))
+        let_go = partial(tm.simulate, curves=("Q",), method=tm.theory.Chain(progress=False))
         parts = []
         for rho in EDGE_SHARES:
             mean, square = (PLUS**n * (rho + (1 - rho) * 3.0**n) for n in (1, 2))
@@ -180,6 +180,6 @@ def pictures(runs: Runs) -> dict[str, Any]:
     """Both diagrams."""
 
     return {
-        "Representation and variance ratio": tm.plot.phase_diagram(runs["ratio"], x=SHARE, y=RATIO),
-        "Representation and learning rate": tm.plot.phase_diagram(runs["rate"], x=SHARE, y="lr"),
+        "Representation and variance ratio": tm.theory.plot.phase_diagram(runs["ratio"], x=SHARE, y=RATIO),
+        "Representation and learning rate": tm.theory.plot.phase_diagram(runs["rate"], x=SHARE, y="lr"),
     }

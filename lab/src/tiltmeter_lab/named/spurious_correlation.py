@@ -34,7 +34,7 @@ FULL = Setting(d=4000, seeds=64, evaluations=60)
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """The case in theory and simulation, and a problem whose shortcut is part of the rule, so that it must stay."""
-    problem, sgd, times = tm.problem.cases.spurious_correlation()
+    problem, sgd, times = tm.theory.cases.spurious_correlation()
     chosen = ("M", "R", "loss_gap")
     evaluations = np.unique(np.rint(np.geomspace(0.1, times[-1], setting.evaluations) * setting.d)) / setting.d
     # Here the group decides the label, so the shift is not a shortcut but the best predictor.
@@ -50,7 +50,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=chosen,
-                method=tm.simulation.Chain(progress=False),
+                method=tm.theory.Chain(progress=False),
             ),
         ),
         "group decides": keep("group decides", lambda: tm.predict(honest, sgd, times, ("M", "R"))),
@@ -59,7 +59,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def spurious_weight(run: tm.Trajectory) -> xr.DataArray:
     """The student's weight on the shift beyond what the teacher needs: s in W = p W_T + s v + noise."""
-    problem = tm.problem.Mixture.from_json(run.origin.problem)  # type: ignore[arg-type]
+    problem = tm.theory.Mixture.from_json(run.origin.problem)  # type: ignore[arg-type]
     v, a = (float(problem.gram.sel(vector="mean +", other=other)) for other in ("mean +", "teacher +"))
     along, right = run["M"].sel(group="+", drop=True), run["R"].sel(group="+", drop=True)
     weight = (along - a * right) / (v - a**2)
@@ -80,7 +80,7 @@ def half_time(curve: xr.DataArray) -> float:
 
 def limit() -> float:
     """Where the spurious weight ends, by formula: (erf(a / sqrt 2) - g a) / (D + v) with a = A / sqrt D."""
-    problem = tm.problem.cases.spurious_correlation().problem
+    problem = tm.theory.cases.spurious_correlation().problem
     v, overlap = (float(problem.gram.sel(vector="mean +", other=other)) for other in ("mean +", "teacher +"))
     variance = float(problem.variance.sel(group="+"))
     a = overlap / sqrt(variance)
@@ -91,7 +91,7 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     """It peaks between the two time scales, decays to the known limit, and the simulation does the same."""
     weight, measured = spurious_weight(runs["theory"]), spurious_weight(runs["simulation"])
     stays = spurious_weight(runs["group decides"])
-    problem, sgd, _ = tm.problem.cases.spurious_correlation()
+    problem, sgd, _ = tm.theory.cases.spurious_correlation()
     scales = tm.timescales(problem, sgd)
     rule = runs["simulation"]["R"].sel(group="+", drop=True)
     peak, at = float(weight.max()), float(weight.idxmax("time"))
@@ -162,7 +162,7 @@ def _dimension(run: tm.Trajectory) -> int:
 def pictures(runs: Runs) -> dict[str, Any]:
     """The weight on the shift over time, theory and simulation."""
 
-    problem, sgd, _ = tm.problem.cases.spurious_correlation()
+    problem, sgd, _ = tm.theory.cases.spurious_correlation()
     drawn = [one.replace({"spurious_weight": spurious_weight(one)}) for one in (runs["theory"], runs["simulation"])]
     chart = tm.plot.curves(*drawn, curve="spurious_weight", timescales=tm.timescales(problem, sgd))
     return {"Weight on the shift beyond what the teacher needs": chart}

@@ -38,7 +38,7 @@ FULL = Setting(d=8000, seeds=128, evaluations=60, width=256, batch=2, steps=1000
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """Theory, its drivers, simulation and networks of one problem and one SGD."""
-    problem = tm.problem.cases.three_phases().problem
+    problem = tm.theory.cases.three_phases().problem
     sgd = tm.SGD(lr=0.5 * setting.batch, batch=setting.batch)
     until = setting.steps / setting.network_d
     times = np.geomspace(until / 20000.0, until, 400)
@@ -55,7 +55,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
                 setting.d,
                 setting.seeds,
                 curves=("loss", "error"),
-                method=tm.simulation.Chain(progress=False),
+                method=tm.theory.Chain(progress=False),
             ),
         ),
         "networks": keep(
@@ -117,5 +117,5 @@ def pictures(runs: Runs) -> dict[str, Any]:
     return {
         "Losses: theory, simulation and ReLU networks": tm.plot.curves(*drawn, labels=("theory", "simulation", "ReLU")),
         "Phases": tm.plot.curves(runs["theory"], leaders=tm.leaders(runs["theory"])),
-        "What makes the gap": tm.plot.drivers(runs["drivers"]),
+        "What makes the gap": tm.theory.plot.drivers(runs["drivers"]),
     }

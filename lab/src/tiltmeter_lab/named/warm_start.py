@@ -68,7 +68,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
     critical = critical_length(problem, tm.SGD(lr=LR)).length
     evaluations = np.concatenate([np.arange(0.1, 1.0, 0.1), np.arange(1.0, 10.0, 0.5), [20.0, 40.0]])
     for name, (share, _) in LENGTHS.items():
-        warm = tm.SGD(lr=LR, start=tm.problem.starts.Overlaps(Q=share * critical))
+        warm = tm.SGD(lr=LR, start=tm.theory.starts.Overlaps(Q=share * critical))
         found[f"theory, {name}"] = keep(f"theory, {name}", partial(tm.predict, problem, warm, times, ("loss",)))
         made = partial(
             tm.simulate,
@@ -78,7 +78,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
             setting.d,
             setting.seeds,
             curves=("loss",),
-            method=tm.simulation.Chain(progress=False),
+            method=tm.theory.Chain(progress=False),
         )
         found[f"simulation, {name}"] = keep(f"simulation, {name}", made)
     for source in at_hand(setting.pictures):
@@ -88,19 +88,19 @@ def run(setting: Setting, keep: Keep) -> Runs:
     return found
 
 
-def learnt(name: str) -> tm.problem.starts.Start:
+def learnt(name: str) -> tm.theory.starts.Start:
     """Where the linear student ends after the first task, in overlaps with the groups of the second."""
     if name == "nothing":
-        return tm.problem.starts.Zero()
+        return tm.theory.starts.Zero()
     if name == "something unrelated":
-        return tm.problem.starts.Overlaps(Q=1.0)
+        return tm.theory.starts.Overlaps(Q=1.0)
     only: dict[Hashable, Any] = {"+": 0.0, "-": 0.0, name[0]: 1.0}
     end = tm.theory.asymptotes(centred(), tm.SGD(lr=LR, proportions=only))
 
     def along(curve: str) -> dict[Hashable, Any]:
         return {group: float(end[curve].sel(group=group)) for group in "+-"}
 
-    return tm.problem.starts.Overlaps(M=along("M"), R=along("R"), Q=float(end["Q"]))
+    return tm.theory.starts.Overlaps(M=along("M"), R=along("R"), Q=float(end["Q"]))
 
 
 def _random_starts(setting: Setting) -> tm.Trajectory:
@@ -113,9 +113,7 @@ def _random_starts(setting: Setting) -> tm.Trajectory:
         lr = float(rng.uniform(0.01, 0.95) * 2.0 * (p @ D) / (p @ D**2))
         w = rng.normal(size=2) * rng.choice([0.3, 1.0, 2.0])
         R = np.array([w[0], T * w[0] + np.sqrt(1.0 - T**2) * w[1]])
-        start = tm.problem.starts.Overlaps(
-            R={"+": float(R[0]), "-": float(R[1])}, Q=float(w @ w + rng.exponential(0.5))
-        )
+        start = tm.theory.starts.Overlaps(R={"+": float(R[0]), "-": float(R[1])}, Q=float(w @ w + rng.exponential(0.5)))
         problem, sgd = tm.teacher_mixture(rho, variance=(D[0], D[1]), overlap=T), tm.SGD(lr=lr, start=start)
         loss = tm.predict(problem, sgd, np.append(0.0, np.geomspace(1e-4, 60.0, 1000) / lr), ("loss",))["loss"].values
         gap = loss[:, 0] - loss[:, 1]

@@ -16,7 +16,7 @@ def leaders(run: tm.Trajectory, curve: str = "loss") -> str:
     """Return the groups in the order in which they lead, such as "-+"; "" if nobody leads.
 
     >>> from tiltmeter import predict
-    >>> from tiltmeter.problem import cases
+    >>> from tiltmeter.theory import cases
     >>> leaders(predict(*cases.three_phases()))
     '+-+'
     """

@@ -11,7 +11,7 @@ import tiltmeter as tm
 
 
 def train_students(
-    problem: tm.problem.Mixture,
+    problem: tm.theory.Mixture,
     sgd: tm.SGD,
     hidden: Sequence[int],
     d: int,
@@ -30,8 +30,10 @@ def train_students(
 
     plain: dict[str, Any] = dict(sgd.to_torch(d))
     batch = int(sgd.batch)  # type: ignore[arg-type]
-    data = tm.data.samples(problem, d, steps * batch, seed=0)
-    held_out = tm.data.samples(problem, d, points, seed=1, proportions=dict.fromkeys(problem.groups, 1.0), paired=True)
+    data = tm.theory.samples(problem, d, steps * batch, seed=0)
+    held_out = tm.theory.samples(
+        problem, d, points, seed=1, proportions=dict.fromkeys(problem.groups, 1.0), paired=True
+    )
     run = tm.ensemble(
         partial(student, d, hidden),
         data,

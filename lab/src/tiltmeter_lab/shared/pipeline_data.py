@@ -22,8 +22,8 @@ def pipeline_data(name: str, share: float, variance: float) -> tuple[tm.GroupedD
     if name == "mixture":
         problem = tm.teacher_mixture(rho=share, shift=0.2, variance=(1.0, float(variance)), overlap=0.5)
         even = dict.fromkeys(problem.groups, 1.0)
-        train = tm.data.samples(problem, MIXTURE_D, MIXTURE_POINTS, 0)
-        held_out = tm.data.samples(problem, MIXTURE_D, MIXTURE_LOOK, 1, proportions=even, paired=True)
+        train = tm.theory.samples(problem, MIXTURE_D, MIXTURE_POINTS, 0)
+        held_out = tm.theory.samples(problem, MIXTURE_D, MIXTURE_LOOK, 1, proportions=even, paired=True)
         groups = tuple(map(str, problem.groups))
     elif name == "digits":
         train, held_out = tm.data.digits(share, (1.0, float(variance) ** 0.5), labels="large")

@@ -7,7 +7,7 @@ import numpy as np
 import tiltmeter as tm
 
 #: Name: problem, learning rate, last time. A: variance against share. B: a shift. C: all of it. D: hard and rare.
-PROBLEMS: dict[str, tuple[tm.problem.Mixture, float, float]] = {
+PROBLEMS: dict[str, tuple[tm.theory.Mixture, float, float]] = {
     "A": (tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7), 0.2, 60.0),
     "B": (
         tm.teacher_mixture(

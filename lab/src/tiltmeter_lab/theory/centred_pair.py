@@ -63,7 +63,7 @@ class CentredPair:
         return np.asarray(G / np.sqrt(self.D[group]) * self.gram[group])
 
 
-def centred_pair(problem: tm.problem.Mixture, sgd: tm.SGD, function: str) -> CentredPair:
+def centred_pair(problem: tm.theory.Mixture, sgd: tm.SGD, function: str) -> CentredPair:
     """Return the numbers of two centred groups under plain SGD; refuse anything else, naming what treats it."""
     groups, gram = problem.groups, problem.gram.values
     if len(groups) != 2:

@@ -75,7 +75,7 @@ class EquilibriumWeights:
 
 
 def equilibrium_weights(
-    problem: tm.problem.Mixture,
+    problem: tm.theory.Mixture,
     loss: tm.losses.Loss,
     samples: float,
     ridge: float,
@@ -122,7 +122,7 @@ class _Search:
 
     def __init__(
         self,
-        problem: tm.problem.Mixture,
+        problem: tm.theory.Mixture,
         solve: Callable[..., xr.Dataset],
         criterion: Criterion,
         by_label: bool,

@@ -25,7 +25,7 @@ TRIED = 400
 EDGE = 1e-4
 
 
-def _check_free(problem: tm.problem.Mixture, sgd: tm.SGD, function: str) -> None:
+def _check_free(problem: tm.theory.Mixture, sgd: tm.SGD, function: str) -> None:
     if sgd.interventions:
         names = ", ".join(type(law).__name__ for law in sgd.interventions)
         raise ValueError(f"`{function}` looks for the pulls itself, without {names}. Use `predict`.")
@@ -50,7 +50,7 @@ class FirstGap:
         return self.reason
 
 
-def first_gap(problem: tm.problem.Mixture, sgd: tm.SGD, small_steps: bool = True) -> FirstGap:
+def first_gap(problem: tm.theory.Mixture, sgd: tm.SGD, small_steps: bool = True) -> FirstGap:
     """Test whether some weighting of the groups removes the first gap of a problem.
 
     >>> first_gap(tm.teacher_mixture(rho=0.8, variance=(0.5, 1.0), overlap=0.7), tm.SGD(lr=0.1)).removable
@@ -104,7 +104,7 @@ def first_gap(problem: tm.problem.Mixture, sgd: tm.SGD, small_steps: bool = True
     return FirstGap(True, pulls, speed, f"Yes: with pulls {said} all groups learn equally fast at first.{harm}")
 
 
-def _speeds(problem: tm.problem.Mixture, sgd: tm.SGD, small_steps: bool) -> np.ndarray:
+def _speeds(problem: tm.theory.Mixture, sgd: tm.SGD, small_steps: bool) -> np.ndarray:
     """Return a_gh: the effect of the pull of group h on the loss of g at the start, over lr."""
     lr = SMALL if small_steps else float(sgd.lr)  # type: ignore[arg-type]
     columns = []
@@ -125,7 +125,7 @@ def _why_not(groups: tuple[Hashable, ...], speeds: np.ndarray) -> str:
 
 
 def equalising_pulls(
-    problem: tm.problem.Mixture, sgd: tm.SGD, by: Literal["weights", "draws"] = "draws"
+    problem: tm.theory.Mixture, sgd: tm.SGD, by: Literal["weights", "draws"] = "draws"
 ) -> tuple[dict[Hashable, float], ...]:
     """Return all constant pulls of two groups with which their losses are equal at t -> infinity; there may be none.
 

@@ -50,7 +50,7 @@ class Incompatibility:
 
 
 def incompatibility(
-    problem: tm.problem.Mixture,
+    problem: tm.theory.Mixture,
     loss: tm.losses.Loss,
     samples: float,
     ridge: float,

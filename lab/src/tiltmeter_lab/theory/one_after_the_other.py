@@ -31,11 +31,11 @@ class OneAfterTheOther:
 
 
 def one_after_the_other(
-    problem: tm.problem.Mixture, sgd: tm.SGD, durations: Mapping[Hashable, float]
+    problem: tm.theory.Mixture, sgd: tm.SGD, durations: Mapping[Hashable, float]
 ) -> OneAfterTheOther:
     """Return the student after phases of one group each, in this order and for these times (np.inf: to the end).
 
-    >>> problem, sgd, _ = tm.problem.cases.centred_crossing()
+    >>> problem, sgd, _ = tm.theory.cases.centred_crossing()
     >>> print(one_after_the_other(problem, sgd, {"+": 40.0, "-": 20.0}))
     After + then - the losses are + 0.4070, - 0.1986, and the risk is 0.3654.
 
@@ -112,11 +112,11 @@ class BetterOrder:
 
 
 def better_order(
-    problem: tm.problem.Mixture, sgd: tm.SGD, durations: Mapping[Hashable, float] | None = None
+    problem: tm.theory.Mixture, sgd: tm.SGD, durations: Mapping[Hashable, float] | None = None
 ) -> BetterOrder:
     """Find which of two centred groups should be learnt last, with phases of these lengths (default: to the end).
 
-    >>> problem, sgd, _ = tm.problem.cases.centred_crossing()
+    >>> problem, sgd, _ = tm.theory.cases.centred_crossing()
     >>> print(better_order(problem, sgd))
     For the population learn + last (risk 0.3326 against 0.3811); for the group that is worse off learn - last
     (loss 0.4272 against 0.9176).
@@ -171,7 +171,7 @@ class Forgetting:
         )
 
 
-def forgetting(problem: tm.problem.Mixture, sgd: tm.SGD, group: Hashable, after: Hashable) -> Forgetting:
+def forgetting(problem: tm.theory.Mixture, sgd: tm.SGD, group: Hashable, after: Hashable) -> Forgetting:
     """Return loss and error of `group` once `after` has been learnt alone to the end, whatever was learnt before.
 
     >>> problem = tm.teacher_mixture(rho=0.5, variance=(2.0, 0.5), overlap=0.9)

@@ -48,10 +48,10 @@ class CriticalLength:
         )
 
 
-def critical_length(problem: tm.problem.Mixture, sgd: tm.SGD) -> CriticalLength:
+def critical_length(problem: tm.theory.Mixture, sgd: tm.SGD) -> CriticalLength:
     """Return the squared length of irrelevant prior knowledge above which two centred groups no longer cross.
 
-    >>> problem, sgd, _ = tm.problem.cases.centred_crossing()
+    >>> problem, sgd, _ = tm.theory.cases.centred_crossing()
     >>> print(critical_length(problem, sgd))
     The losses of + and - cross once from zero, cross twice after irrelevant pre-training of squared length below
     0.0227883, and never cross above it.
@@ -65,7 +65,7 @@ def critical_length(problem: tm.problem.Mixture, sgd: tm.SGD) -> CriticalLength:
         problem: Groups with their shares, variances, means and labelling rules.
         sgd: How the student is trained: learning rate, batch, start, weights.
     """
-    if not isinstance(sgd.start, tm.problem.starts.Zero):
+    if not isinstance(sgd.start, tm.theory.starts.Zero):
         raise ValueError("`critical_length` varies the start itself. Found a start in `sgd`; use `crossing_bound`.")
     pair = centred_pair(problem, sgd, "critical_length")
     end, slow, fast, slope = gap_coefficients(pair)
@@ -140,10 +140,10 @@ class GapParabola:
         )
 
 
-def gap_parabola(problem: tm.problem.Mixture, sgd: tm.SGD) -> GapParabola:
+def gap_parabola(problem: tm.theory.Mixture, sgd: tm.SGD) -> GapParabola:
     """Return the gap in loss of two centred groups in the limit lr -> 0, from the start of `sgd`.
 
-    >>> problem, sgd, _ = tm.problem.cases.centred_crossing()
+    >>> problem, sgd, _ = tm.theory.cases.centred_crossing()
     >>> print(gap_parabola(problem, sgd))
     At small learning rates the losses of + and - cross at lr t = 0.8066: the prior overlaps by 0.4932 with what the
     groups disagree on, and is 0.8208 away from where training ends.

@@ -27,7 +27,7 @@ STILL = 1e-13
 #: E[y nu] of a centred group.
 G1 = float(np.sqrt(2.0 / np.pi))
 #: The activation of a network by default, an error function.
-ERF = tm.problem.students.Network(1).activation
+ERF = tm.theory.students.Network(1).activation
 #: Curve -> its meaning.
 CURVES = {
     "loss": "half squared error, mean over points",
@@ -40,7 +40,7 @@ CURVES = {
 
 
 def random_features(
-    problem: tm.problem.Mixture,
+    problem: tm.theory.Mixture,
     features: Any,
     samples: float,
     ridge: float = 1e-5,
@@ -99,8 +99,8 @@ def _gap(curve: xr.DataArray, groups: tuple[Hashable, ...]) -> xr.DataArray:
     return xr.concat(gaps, dim="pair").assign_coords(pair=[f"{a} vs {b}" for a, b in pairs])
 
 
-def _checked(problem: tm.problem.Mixture, samples: float, ridge: float, activation: Any) -> tuple[np.ndarray, ...]:
-    if not isinstance(problem, tm.problem.Mixture):
+def _checked(problem: tm.theory.Mixture, samples: float, ridge: float, activation: Any) -> tuple[np.ndarray, ...]:
+    if not isinstance(problem, tm.theory.Mixture):
         raise TypeError(f"`problem` should be a Mixture of two labels. Found {type(problem).__name__}.")
     if problem.grid().sizes:
         raise ValueError(

@@ -14,7 +14,7 @@ import tiltmeter as tm
 HELD_OUT = 20_000
 
 
-def trained_sets(problem: tm.problem.Mixture, samples: Sequence[float], ridge: float, d: int, seeds: int) -> xr.Dataset:
+def trained_sets(problem: tm.theory.Mixture, samples: Sequence[float], ridge: float, d: int, seeds: int) -> xr.Dataset:
     """Error of every group, and its gap, for training sets of samples * d points in d dimensions.
 
     >>> problem = tm.teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
@@ -32,11 +32,11 @@ def trained_sets(problem: tm.problem.Mixture, samples: Sequence[float], ridge: f
     """
     groups = list(problem.groups)
     half = dict.fromkeys(groups, 1.0 / len(groups))
-    held_out = tm.data.samples(problem, d, HELD_OUT, seed=seeds, proportions=half)
+    held_out = tm.theory.samples(problem, d, HELD_OUT, seed=seeds, proportions=half)
     wrong = np.empty((len(groups), len(samples), seeds))
     for seed in range(seeds):
         for place, many in enumerate(samples):
-            train = tm.data.samples(problem, d, round(many * d), seed=seed)
+            train = tm.theory.samples(problem, d, round(many * d), seed=seed)
             student = LogisticRegression(C=1.0 / ridge, tol=1e-8, max_iter=10_000)
             student.fit(train.x / np.sqrt(d), train.y)
             missed = student.predict(held_out.x / np.sqrt(d)) != held_out.y

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from tiltmeter.data.synthetic.latents import Latents as Latents
     from tiltmeter.data.synthetic.moons import moons as moons
     from tiltmeter.data.synthetic.rectangles import rectangles as rectangles
-    from tiltmeter.data.synthetic.samples import samples as samples
     from tiltmeter.data.synthetic.shortcut_digits import shortcut_digits as shortcut_digits
     from tiltmeter.data.synthetic.sines import Sines as Sines
     from tiltmeter.data.synthetic.sines import random_phases as random_phases
@@ -29,5 +28,6 @@ if TYPE_CHECKING:
     from tiltmeter.data.synthetic.slabs import linear_and_slabs as linear_and_slabs
     from tiltmeter.data.synthetic.slabs import random_basis as random_basis
     from tiltmeter.data.synthetic.slabs import slabs as slabs
+    from tiltmeter.theory.samples import samples as samples
 
 __all__ = offer(__name__)  # noqa: PLE0605

@@ -36,7 +36,7 @@ function pythonOfThree(problem, parts, weights) {
     "gram[np.ix_([0, 1, 3, 4], [0, 1, 3, 4])] = two.gram",
     `gram[5, 3:5] = gram[3:5, 5] = ${overlap}`,
     "gram[5, 5] = 1",
-    "problem = tm.problem.Mixture(",
+    "problem = tm.theory.Mixture(",
     `    weight={"+": ${problem.rho} * (1 - ${share}), "-": (1 - ${problem.rho}) * (1 - ${share}), "third": ${share}},`,
     `    variance={"+": ${problem.variance[0]}, "-": ${problem.variance[1]}, "third": ${variance}},`,
     "    gram=gram,",

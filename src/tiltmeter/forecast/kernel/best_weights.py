@@ -10,12 +10,12 @@ import numpy as np
 import xarray as xr
 from scipy.optimize import minimize, minimize_scalar
 
+from tiltmeter.criteria import Criterion, WorstGroupLoss
 from tiltmeter.forecast.kernel.question import Question, targets
 from tiltmeter.forecast.kernel.sample_correction import corrected_losses, group_losses, half_samples
 from tiltmeter.forecast.kernel.solvers.square import responses
 from tiltmeter.forecast.kernel.tangent import Tangent
 from tiltmeter.losses import Square
-from tiltmeter.population.criteria import Criterion, WorstGroupLoss
 from tiltmeter.recipe.lowered import group_intervention
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.record import log_spaced

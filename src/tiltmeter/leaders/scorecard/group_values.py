@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import xarray as xr
@@ -15,8 +15,7 @@ from tiltmeter.interventions.stored import intervention_from_json
 from tiltmeter.leaders.exact import exact_curve
 from tiltmeter.leaders.points import kept_points
 from tiltmeter.pairs import ROUNDING, groups_of, leader_sign, resolution
-from tiltmeter.problem.mixture import Mixture
-from tiltmeter.record.labelled import label_from_json
+from tiltmeter.record.labelled import array_from_json, label_from_json
 from tiltmeter.record.trajectory import Trajectory
 
 
@@ -193,7 +192,7 @@ def _recorded(trajectory: Trajectory) -> dict[Any, float] | None:
         return {label_from_json(label): float(size) for label, size in sizes}
     problem = trajectory.origin.problem
     if isinstance(problem, dict) and "mixture" in problem:
-        weight = Mixture.from_json(problem).weight
+        weight = array_from_json(cast(Any, problem["weight"]))
         if weight.dims == ("group",):
             return dict(zip(weight.coords["group"].values.tolist(), weight.values.tolist(), strict=True))
     return None

@@ -30,7 +30,7 @@ class Check(NotebookText):
     >>> from tempfile import TemporaryDirectory
     >>> import tiltmeter as tm
     >>> with TemporaryDirectory() as folder:
-    ...     tm.save(tm.predict(*tm.problem.cases.no_crossing(), curves=("loss",)), f"{folder}/run")
+    ...     tm.save(tm.predict(*tm.theory.cases.no_crossing(), curves=("loss",)), f"{folder}/run")
     ...     result = tm.record.check(f"{folder}/run")
     >>> result.ok, result.state, result.evaluations
     (True, 'finished', 400)

@@ -97,7 +97,7 @@ def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
 
     >>> from tempfile import TemporaryDirectory
     >>> from tiltmeter import predict
-    >>> from tiltmeter.problem import cases
+    >>> from tiltmeter.theory import cases
     >>> run = predict(*cases.centred_crossing(), curves=("loss",))
     >>> with TemporaryDirectory() as folder:
     ...     save(run, f"{folder}/mine")
