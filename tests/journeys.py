@@ -203,7 +203,7 @@ def journey_discover(folder):
     import tiltmeter as tm
 
     frame = loans()
-    frame["score"] = 1 / (1 + np.exp(-0.2 * (frame.income - 38)))
+    frame["score"] = 1 / (1 + np.exp(-0.2 * (frame.income - 38) + 0.2 * (frame.debt - 10)))
     judged = tm.predictions.run(frame, label="repaid", score="score", group="sex", positive="yes")
     print(tm.discover(judged, frame[["income", "debt", "years"]]))
 

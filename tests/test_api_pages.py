@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from tiltmeter.measures.catalogue import MEASURES, find
+lab = pytest.importorskip("tiltmeter_lab")
+
+catalogue = pytest.importorskip("tiltmeter_lab.measures.catalogue")
 
 EXTENSION = Path(__file__).parents[1] / "docs" / "ext" / "api_page.py"
 
@@ -111,7 +113,7 @@ def test_every_public_function_and_class_has_a_page_under_its_public_name():
     api = extension()
     pages = api.pages()
     assert {"tm.forecast", "tm.teacher_mixture", "tm.theory.leader_on_grid"} <= set(pages)
-    assert {f"tm.measures.{find(name).__name__}" for name in MEASURES} <= set(pages)
+    assert {f"lab.measures.{catalogue.find(name).__name__}" for name in catalogue.MEASURES} <= set(pages)
     titles = {text.split("\n")[0] for text in pages.values()}
     assert {f"# {address}" for address, value in api.public_names().items() if api.documented(value)} <= titles
     assert len({name.lower() for name in pages}) == len(pages)

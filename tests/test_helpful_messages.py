@@ -7,7 +7,6 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.interventions import GroupDRO, Tilted
-from tiltmeter.study.grid import checked_factors
 
 PROBLEM = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
 
@@ -16,7 +15,7 @@ PROBLEM = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
     ("where", "name", "sentence"),
     [
         (tm.interventions, "GroupDro", "Did you mean GroupDRO?"),
-        (tm, "first_leader", "Did you mean tiltmeter.theory.dynamics.first_leader?"),
+        (tm, "first_leader", "Did you mean tiltmeter.theory.first_leader?"),
         (tm, "predcit", "Did you mean predict?"),
     ],
 )
@@ -75,9 +74,3 @@ def test_pulls_that_are_mostly_noise_are_announced(law, noisy):
         any("This assumes that the losses of single points scatter by about 0.5." in str(one.message) for one in told)
         is noisy
     )
-
-
-def test_a_factor_may_be_an_array():
-    assert checked_factors({"lr": np.array([0.5, 1.0])}) == {"lr": [0.5, 1.0]}
-    with pytest.raises(TypeError, match="at least one value"):
-        checked_factors({"lr": np.array([])})

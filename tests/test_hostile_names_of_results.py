@@ -13,6 +13,8 @@ from hostile_names import NAMES
 from tiltmeter.advice.advice import Advice
 from tiltmeter.cli import main
 
+lab = pytest.importorskip("tiltmeter_lab")
+
 OBEYED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 GROUPS = NAMES[:6]
 
@@ -87,7 +89,7 @@ RESULTS = {
     "scorecard": hostile_card,
     "advice": hostile_advice,
     "judged advice": lambda: hostile_advice().judged_by({name: run_of(GROUPS) for name in ["plain", *NAMES[:42]]}),
-    "shares": lambda: tm.shares(hostile_table(0), draws=20, permutations=0),
+    "shares": lambda: lab.shares(hostile_table(0), draws=20, permutations=0),
     "standing": lambda: tm.leaders(run_of(NAMES[:2])),
 }
 
@@ -124,8 +126,8 @@ def pictures(first):
     card = tm.scorecard(runs)
     yield from (tm.plot.who_paid(card), tm.plot.areas(card), tm.plot.loss_plane(runs), tm.plot.pulls(runs))
     table = hostile_table(first)
-    yield tm.plot.variance_shares([tm.shares(table, draws=20, permutations=0)])
-    yield tm.plot.cell_means(table, x="lr", colour="width")
+    yield lab.plot.variance_shares([lab.shares(table, draws=20, permutations=0)])
+    yield lab.plot.cell_means(table, x="lr", colour="width")
 
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

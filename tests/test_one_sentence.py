@@ -12,6 +12,8 @@ from torch import nn
 import tiltmeter as tm
 from tiltmeter.record import Origin, Recorder
 
+lab = pytest.importorskip("tiltmeter_lab")
+
 RNG = np.random.default_rng(0)
 X = RNG.normal(size=(200, 3)).astype("float32")
 Y, G = (X[:, 0] > 0).astype(int), np.where(X[:, 1] > 0, "a", "b")
@@ -61,7 +63,7 @@ CALLS = {
         "`losses` should have at least one point. Found an empty batch.",
     ),
     "a function in train": (lambda _: tm.train(len, *parts(), RECIPE), "`model` should be a torch.nn.Module. Found"),
-    "a function in measure": (lambda _: tm.measure("weight-rank", len, parts()[0]), "`model` should be a torch.nn"),
+    "a function in measure": (lambda _: lab.measure("weight-rank", len, parts()[0]), "`model` should be a torch.nn"),
     "no evaluations: agreement": (lambda _: tm.agreement(empty(), trained()), "share no curve"),
     "no evaluations: leaders": (lambda _: tm.leaders(empty()), "There is none of the curves"),
     "no evaluations: why": (lambda _: tm.fairness.why(empty()), "A run should have evaluations of `loss` or `error`"),
@@ -109,7 +111,7 @@ CALLS = {
     "predict without SGD": (lambda _: tm.predict(PROBLEM, 0.1, [1.0]), "`sgd` should be an SGD(lr=...). Found float."),
     "drivers without SGD": (lambda _: tm.drivers(PROBLEM, 0.1, [1.0]), "`sgd` should be an SGD(lr=...). Found float."),
     "timescales without SGD": (lambda _: tm.timescales(PROBLEM, 0.1), "`sgd` should be an SGD(lr=...). Found float."),
-    "a study of text": (lambda p: tm.Study("no:cell", {"a": [1]}, to=p / "s"), "`cell` should be a function."),
+    "a study of text": (lambda p: lab.Study("no:cell", {"a": [1]}, to=p / "s"), "`cell` should be a function."),
 }
 
 

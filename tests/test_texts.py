@@ -25,7 +25,7 @@ PAGES = sorted(
         ROOT / "README.md",
         ROOT / "CONTRIBUTING.md",
         *DOCS.glob("*.md"),
-        *(page for part in ("start", "tutorials", "howto") for page in (DOCS / part).glob("*.md")),
+        *(page for part in ("start", "tutorials", "howto", "lab") for page in (DOCS / part).glob("*.md")),
     ]
 )
 FENCE = re.compile(r"^```(\w+)([^\n]*)\n(.*?)^```", re.MULTILINE | re.DOTALL)

@@ -13,8 +13,8 @@ from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.kinds import PointIntervention
 from tiltmeter.interventions.stored import intervention_named
-from tiltmeter.measures.catalogue import find
-from tiltmeter.measures.overview import rows as measure_rows
+from tiltmeter_lab.measures.catalogue import find
+from tiltmeter_lab.measures.overview import rows as measure_rows
 
 DOCS = Path(__file__).parents[1]
 #: A table is between these lines of its page.
@@ -110,7 +110,7 @@ def _exact(law: Intervention) -> str:
 
 def measure_table() -> str:
     """The table for the docs; each measure links to the page `measure-*.md` that contains its name or class."""
-    pages = {page.name: page.read_text(encoding="utf-8") for page in sorted(DOCS.glob("measure-*.md"))}
+    pages = {page.name: page.read_text(encoding="utf-8") for page in sorted((DOCS / "lab").glob("measure-*.md"))}
     lines = [
         "| measure | what is measured | what it takes | passes | where exact | when absent |",
         "|---|---|---|---|---|---|",
@@ -137,4 +137,4 @@ def write(page: str, table: str) -> None:
 
 if __name__ == "__main__":
     write("interventions.md", intervention_table())
-    write("measures.md", measure_table())
+    write("lab/measures.md", measure_table())

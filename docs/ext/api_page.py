@@ -20,14 +20,15 @@ FOLDER = Path(__file__).parents[1] / "api"
 #: Topic -> title, and the packages and modules of the library that belong to it. The first that holds a name counts.
 TOPICS = {
     "data": ("Data and questions", ("data", "question")),
-    "theory": ("Theory and simulation", ("theory", "simulation", "problem", "schedules")),
+    "theory": ("Theory and simulation", ("theory", "schedules")),
     "training": ("Training", ("training", "recipe", "losses", "modules")),
     "forecast": ("Forecast and advice", ("forecast", "advice")),
     "interventions": ("Interventions", ("interventions",)),
     "measures": ("Measures", ("measures",)),
-    "leaders": ("Who leads, and fairness", ("leaders", "fairness", "population", "discover")),
+    "leaders": ("Who leads, and fairness", ("leaders", "fairness", "criteria", "discover")),
     "plot": ("Pictures", ("plot",)),
-    "runs": ("Runs, reports, files and studies", ("record", "report", "export", "predictions", "study")),
+    "lab": ("The laboratory", ("tiltmeter_lab",)),
+    "runs": ("Runs, reports, files and studies", ("record", "report", "export", "predictions")),
 }
 ARGUMENT = re.compile(r"^ {4}(\*{0,2}\w+): (.+(?:\n {8}.+)*)", re.MULTILINE)
 
@@ -44,10 +45,11 @@ def rooms(package: ModuleType, address: str) -> Iterator[tuple[str, ModuleType]]
 def public_names() -> dict[str, Any]:
     """Address -> function, class or constant; what has two addresses is under the shorter path, the first."""
     import tiltmeter
+    import tiltmeter_lab
 
     names: dict[str, Any] = {}
     seen: set[int] = set()
-    for address, room in rooms(tiltmeter, "tm"):
+    for address, room in [*rooms(tiltmeter, "tm"), *rooms(tiltmeter_lab, "lab")]:
         for name in sorted(room.__all__, key=str.lower):
             value = getattr(room, name)
             if not (inspect.ismodule(value) or name == "__version__" or (callable(value) and id(value) in seen)):
@@ -58,7 +60,7 @@ def public_names() -> dict[str, Any]:
 
 def documented(value: Any) -> bool:
     """Whether it has a page of its own: functions, classes and objects of ours that are called do."""
-    ours = type(value).__module__.startswith("tiltmeter.") and callable(value)
+    ours = type(value).__module__.startswith(("tiltmeter.", "tiltmeter_lab.")) and callable(value)
     return inspect.isclass(value) or inspect.isroutine(value) or ours
 
 
@@ -81,7 +83,8 @@ def described(value: Any) -> dict[str, str]:
 
 def topic_of(value: Any) -> str:
     """The topic of a function or class, by the package that defines it."""
-    package = inspect.unwrap(value).__module__.split(".")[1]
+    house, package, *_ = inspect.unwrap(value).__module__.split(".")
+    package = house if house == "tiltmeter_lab" else package
     return next((topic for topic, (_, packages) in TOPICS.items() if package in packages), "runs")
 
 
@@ -99,10 +102,16 @@ def summary(value: Any) -> str:
     return " ".join((inspect.getdoc(value) or "").split("\n\n")[0].split()).replace("|", "\\|").replace("$", "\\$")
 
 
+def full_address(address: str) -> str:
+    """The address with the full name of its package, as Sphinx imports it."""
+    alias, _, rest = address.partition(".")
+    return f"{ {'tm': 'tiltmeter', 'lab': 'tiltmeter_lab'}[alias] }.{rest}"
+
+
 def object_page(address: str, value: Any, names: list[str], guides: list[str]) -> str:
     """The page of one function or class, with links to related names and to pages of the guide."""
     kind = "class" if inspect.isclass(value) else "function"
-    directive = [f".. auto{kind}:: {address.replace('tm', 'tiltmeter', 1)}"]
+    directive = [f".. auto{kind}:: {full_address(address)}"]
     options = ["   :members:"] if kind == "class" else []
     also = ["```{seealso}", *(" · ".join(links) + "\n" for links in (names, guides) if links), "```"]
     return "\n".join([f"# {address}", "", "```{eval-rst}", *directive, *options, "```", "", *also, ""])
@@ -116,7 +125,7 @@ def uses(names: dict[str, Any]) -> Callable[[str], Counter[str]]:
     single = {name: addresses[0] for name, addresses in own.items() if len(addresses) == 1}
 
     def count(text: str) -> Counter[str]:
-        words = re.findall(r"\btm(?:\.\w+)+", text)
+        words = re.findall(r"\b(?:tm|lab)(?:\.\w+)+", text)
         words += [single[word] for word in re.findall(r"`([A-Za-z_]+)[`(]", text) if word in single]
         return Counter(word for word in words if word in names)
 

@@ -41,7 +41,7 @@ MASKS = (
 
 def pages() -> list[Path]:
     """The pages whose blocks are run, as the tests run them."""
-    folders = [DOCS, *(DOCS / part for part in ("start", "tutorials", "howto"))]
+    folders = [DOCS, *(DOCS / part for part in ("start", "tutorials", "howto", "lab"))]
     return sorted(page for folder in folders for page in folder.glob("*.md"))
 
 

@@ -10,9 +10,9 @@ from PIL import Image
 
 import tiltmeter as tm
 from tiltmeter.data.public.digits import digits
-from tiltmeter.measures.named.sharpness import Sharpness
 from tiltmeter.modules.networks import mlp
 from tiltmeter_lab.catalogue import make_now
+from tiltmeter_lab.measures.sharpness import Sharpness
 from tiltmeter_lab.named import edge_of_stability, minority_drop
 
 STATIC = Path(__file__).parents[1] / "_static"

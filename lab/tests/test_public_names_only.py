@@ -21,11 +21,11 @@ ALLOWED = {
     "tiltmeter.leaders.points.PointCurve": "measured by false-alarms",
     "tiltmeter.leaders.seed_bands.two_way": "measured by forecast-bands",
     # Runs of an experiment are kept by the protocol of a study's cells: locked, written aside, taken over.
-    "tiltmeter.study.compute.held": "the lock of a cell",
-    "tiltmeter.study.compute.keep_result": "writes a cell whole or not at all",
-    "tiltmeter.study.folder.Places": "the folder of a study",
-    "tiltmeter.study.folder.CELL": "the file that describes a cell",
-    "tiltmeter.study.folder.WORK": "the folder of cells in work",
+    "tiltmeter_lab.study.compute.held": "the lock of a cell",
+    "tiltmeter_lab.study.compute.keep_result": "writes a cell whole or not at all",
+    "tiltmeter_lab.study.folder.Places": "the folder of a study",
+    "tiltmeter_lab.study.folder.CELL": "the file that describes a cell",
+    "tiltmeter_lab.study.folder.WORK": "the folder of cells in work",
     "tiltmeter.record.directory.atomic_files.write_json": "writes a file whole or not at all",
 }
 

@@ -11,12 +11,12 @@ import xarray as xr
 
 from tiltmeter import Trajectory
 from tiltmeter.record import Origin
-from tiltmeter.study import Study
 from tiltmeter_lab.catalogue import find, make_now
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.kept import Kept
 from tiltmeter_lab.reproduce import reproduce
 from tiltmeter_lab.shared.seed_study import joined_seeds, seed_study
+from tiltmeter_lab.study import Study
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from tiltmeter.leaders.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.losses import Logistic as Logistic
     from tiltmeter.losses import Square as Square
-    from tiltmeter.measures.measure import measure as measure
     from tiltmeter.question import Question as Question
     from tiltmeter.recipe import Recipe as Recipe
     from tiltmeter.recipe import Watch as Watch
@@ -45,8 +44,6 @@ if TYPE_CHECKING:
     from tiltmeter.record import save as save
     from tiltmeter.record import stack as stack
     from tiltmeter.report.runs import report as report
-    from tiltmeter.study import Study as Study
-    from tiltmeter.study.variance.shares import shares as shares
     from tiltmeter.theory.drivers import drivers as drivers
     from tiltmeter.theory.dynamics.equilibrium import equilibrium as equilibrium
     from tiltmeter.theory.dynamics.predict import predict as predict

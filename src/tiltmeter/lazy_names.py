@@ -57,12 +57,19 @@ class LazyPackage(ModuleType):
         """Where the name is, or what was probably meant; nothing if that is not clear."""
         if name.startswith("_"):
             return ""
-        holding = [room for room in LIGHT if room in self.rooms and name in dir(import_module(self.rooms[room]))]
+        holding = [room for room in LIGHT if name in self._names_in(room)]
         if holding:
             return f" Did you mean {self.__name__}.{holding[0]}.{name}?"
         known = {public.lower(): public for public in (*self.homes, *self.rooms)}
         close = get_close_matches(name.lower(), known, 1, 0.8)
         return f" Did you mean {known[close[0]]}?" if close else ""
+
+    def _names_in(self, room: str) -> list[str]:
+        """The names that a room offers; none if this package has no such room, or it is not installed."""
+        try:
+            return dir(import_module(self.rooms[room])) if room in self.rooms else []
+        except ModuleNotFoundError:
+            return []
 
     def __setattr__(self, name: str, value: object) -> None:
         if not (name in {**self.homes, **self.rooms} and isinstance(value, ModuleType)):
@@ -103,6 +110,6 @@ def _promised(source: Path) -> Iterator[tuple[str, str]]:
 
 def _is_module(address: str) -> bool:
     """Whether the address is that of a file or folder (in its exact spelling, on any file system)."""
-    *parts, last = address.split(".")[1:]
-    folder = Path(__file__).parent.joinpath(*parts)
+    root, *parts, last = address.split(".")
+    folder = Path(str(sys.modules[root].__file__)).parent.joinpath(*parts)
     return folder.is_dir() and bool({last, f"{last}.py"} & set(os.listdir(folder)))

@@ -20,6 +20,5 @@ if TYPE_CHECKING:
     from tiltmeter.leaders.scorecard.scorecard import Scorecard as Scorecard
     from tiltmeter.report import page as page
     from tiltmeter.report.model_card import to_model_card as to_model_card
-    from tiltmeter.study.variance.shares import Shares as Shares
 
 __all__ = offer(__name__)  # noqa: PLE0605

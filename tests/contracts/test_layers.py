@@ -122,7 +122,7 @@ def test_the_map_of_the_code_names_every_room_and_no_other():
 
 def test_every_measure_of_the_catalogue_is_a_public_name():
     import tiltmeter as tm
-    from tiltmeter.measures.catalogue import MEASURES
+    from tiltmeter_lab.measures.catalogue import MEASURES
 
     missing = [place for place in MEASURES.values() if not hasattr(tm.measures, place.partition(":")[2])]
     assert missing == []

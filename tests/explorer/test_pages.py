@@ -7,7 +7,9 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter.plugins import is_installed
-from tiltmeter.study.example_cell import final_gap
+
+lab = pytest.importorskip("tiltmeter_lab")
+example_cell = pytest.importorskip("tiltmeter_lab.study.example_cell")
 
 _spec = importlib.util.spec_from_file_location("made_runs", Path(__file__).with_name("made_runs.py"))
 _made = importlib.util.module_from_spec(_spec)
@@ -56,7 +58,9 @@ def folder(tmp_path_factory):
     root = tmp_path_factory.mktemp("pages") / "runs"
     for seed in range(3):
         write(root / f"seed-{seed}", evaluations=12, seed=seed)
-    tm.Study(final_gap, {"rho": [0.6, 0.9], "lr": [0.1, 0.2]}, seeds=2, to=root / "gaps").run(progress=False, jobs=1)
+    lab.Study(example_cell.final_gap, {"rho": [0.6, 0.9], "lr": [0.1, 0.2]}, seeds=2, to=root / "gaps").run(
+        progress=False, jobs=1
+    )
     tm.save(tm.predict(*tm.theory.cases.centred_crossing()), root / "theory")
     rows = [
         f"{i % 7},{(3 * i) % 5},{'f' if i % 3 else 'm'},{int((i % 7) * (1 if i % 3 else -1) > 0)}" for i in range(90)

@@ -11,6 +11,8 @@ import tiltmeter as tm
 from tiltmeter import plot
 from tiltmeter.record import Origin, Trajectory
 
+lab = pytest.importorskip("tiltmeter_lab")
+
 #: Names of `tm.plot` that draw no picture of their own.
 OTHERS = {"as_groups", "run_channels", "save", "theme"}
 CASE = tm.theory.cases.three_phases()
@@ -91,7 +93,7 @@ PICTURES: dict[str, Callable[[], Any]] = {
     "phase_diagram": lambda: tm.theory.plot.phase_diagram(both_parameters()),
     "pulls": lambda: plot.pulls(runs()),
     "reliance": lambda: plot.reliance({"linear": ratios()}),
-    "variance_shares": lambda: plot.variance_shares([tm.shares(table(), draws=20, permutations=0)]),
+    "variance_shares": lambda: plot.variance_shares([lab.shares(table(), draws=20, permutations=0)]),
     "who_paid": lambda: plot.who_paid(tm.scorecard(runs())),
 }
 

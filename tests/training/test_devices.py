@@ -13,8 +13,10 @@ from away import DEVICE as AWAY
 from away import AwayDevice
 from tiltmeter.interventions import INTERVENTIONS
 from tiltmeter.interventions.stored import intervention_named
-from tiltmeter.measures.catalogue import MEASURES, find
-from tiltmeter.measures.measure import example_of
+
+lab = pytest.importorskip("tiltmeter_lab")
+catalogue = pytest.importorskip("tiltmeter_lab.measures.catalogue")
+example_of = pytest.importorskip("tiltmeter_lab.measures.measure").example_of
 
 SOURCE = Path(tm.__file__).parent
 
@@ -133,11 +135,11 @@ def test_training_on_another_device_is_the_training_on_the_processor(more, outpu
     )
 
 
-@pytest.mark.parametrize("name", list(MEASURES))
+@pytest.mark.parametrize("name", list(catalogue.MEASURES))
 def test_every_measure_is_the_same_on_another_device(name):
     def measured(device):
-        measure, model, data = example_of(find(name))
-        return tm.measure(measure, model.to(device), data)
+        measure, model, data = example_of(catalogue.find(name))
+        return lab.measure(measure, model.to(device), data)
 
     same(measured, rtol=1e-5, atol=1e-6)
 

@@ -12,8 +12,10 @@ from typing import Any
 from tiltmeter_lab.catalogue import EXPERIMENTS, entry_of, known
 from tiltmeter_lab.outcome import Outcome
 from tiltmeter_lab.reproduce import OUTCOME, PICTURES, outcomes_in, reproduce
+from tiltmeter_lab.study.demo_study import demo_study
 from tiltmeter_lab.verdict_page import read_outcomes
-from tiltmeter_lab.verdicts import made, row
+from tiltmeter_lab.verdicts import made as made_by
+from tiltmeter_lab.verdicts import row
 
 #: Where outcomes are looked for, below the folder; `tiltmeter reproduce` writes there by itself.
 PLACE = "reproduce"
@@ -76,10 +78,14 @@ def run_quick(root: str, name: str, tell: Callable[[Any], None]) -> dict[str, An
 
 def demo(folder: Path) -> list[str]:
     """Run a short experiment below the folder, unless it is there; returns the names of what was made."""
-    if (folder / PLACE / DEMO).exists():
-        return []
-    reproduce(DEMO, to=folder / PLACE)
-    return [DEMO]
+    made = []
+    if not (folder / "demo" / "study").exists():
+        demo_study(folder / "demo" / "study")
+        made.append("study")
+    if not (folder / PLACE / DEMO).exists():
+        reproduce(DEMO, to=folder / PLACE)
+        made.append(DEMO)
+    return made
 
 
 def outcomes_of(root: Path) -> list[Outcome]:
@@ -108,7 +114,7 @@ def _told(outcome: Outcome) -> dict[str, Any]:
     return {
         "variant": visible(outcome.variant),
         "state": outcome.state,
-        "made": visible(made(outcome).replace("`", "")),
+        "made": visible(made_by(outcome).replace("`", "")),
         "claims": claims,
         "pictures": [visible(title) for title, _ in outcome.pictures],
     }

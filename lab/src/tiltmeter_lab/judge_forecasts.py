@@ -35,6 +35,7 @@ import torch
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.calibrate_twins import KINDS
 from tiltmeter_lab.judged_forecasts import CURVES, FAMILIES, KEPT, kept_in, report, write_rows
 from tiltmeter_lab.shared.picture_tasks import random_task
@@ -130,8 +131,8 @@ class Embedded(nn.Module):
 @cache
 def faces() -> tuple[np.ndarray, np.ndarray, tuple[str, ...]]:
     """CelebA's attributes (no pictures) of 30,000 people of the training part and 6,000 of the test part."""
-    parts = [tm.data.celeba("train").attributes[:30000], tm.data.celeba("test").attributes[:6000]]
-    names = tm.data.celeba("test").names
+    parts = [lab.data.celeba("train").attributes[:30000], lab.data.celeba("test").attributes[:6000]]
+    names = lab.data.celeba("test").names
     return np.asarray(parts[0], dtype=np.float32), np.asarray(parts[1], dtype=np.float32), names
 
 
@@ -429,7 +430,7 @@ def judge_chance(number: int) -> dict[str, Any]:
     name = ("adult", "compas", "mnist", "faces")[number % 4]
     if name == "mnist":
         x, y = picture_set("mnist")
-        whole = tm.GroupedData(tm.data.standardised(x.reshape(len(x), -1)), (y % 2), ["all"] * len(x))
+        whole = tm.GroupedData(lab.data.standardised(x.reshape(len(x), -1)), (y % 2), ["all"] * len(x))
     elif name == "faces":
         whole = face_task(np.random.default_rng([STREAM, 4]))[0]
     elif name == "compas":

@@ -16,8 +16,8 @@ from typing import Any
 
 import tiltmeter as tm
 from tiltmeter.record.directory.atomic_files import write_json
-from tiltmeter.study.compute import held, keep_result
-from tiltmeter.study.folder import CELL, WORK, Places
+from tiltmeter_lab.study.compute import held, keep_result
+from tiltmeter_lab.study.folder import CELL, WORK, Places
 
 #: The files with the setting, and with the date and duration of runs that are put together from cells.
 SETTING, MADE = "setting.json", "made.json"

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import xarray as xr
 
-import tiltmeter as tm
+import tiltmeter_lab as lab
 
 if TYPE_CHECKING:
     from tiltmeter_lab.outcome import Outcome
@@ -57,13 +57,13 @@ def side_by_side(work: Sequence[Work], jobs: int) -> list[Outcome]:
     # In a folder that is thrown away: what an experiment keeps are its runs, and claims are judged anew every time.
     # It is tried once, since an experiment goes on from its runs when the command is repeated.
     with TemporaryDirectory() as folder:
-        study = tm.Study(experiment_cell, cells=cells, seeds=None, to=folder, tries=1)
+        study = lab.Study(experiment_cell, cells=cells, seeds=None, to=folder, tries=1)
         study.run(progress=False, jobs=jobs)
         found = {str(one["name"]): Outcome.from_json(json.loads(held.attrs["outcome"])) for one, held in results(study)}
         died = {str(one.settings["name"]): one.error for one in study.failures()}
     return [found[each[0]] if each[0] in found else without(each[0], each[1], died[each[0]], "failed") for each in work]
 
 
-def results(study: tm.Study) -> list[tuple[dict[str, Any], xr.Dataset]]:
+def results(study: lab.Study) -> list[tuple[dict[str, Any], xr.Dataset]]:
     """Complete cells, which all hold datasets."""
     return [(settings, held) for settings, held in study.results() if isinstance(held, xr.Dataset)]

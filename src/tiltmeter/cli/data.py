@@ -12,7 +12,7 @@ from cyclopts import App
 from tiltmeter.cli.terminal import Json, print_json, print_rows
 from tiltmeter.data.public.fetch import fetch
 from tiltmeter.data.public.presence import Presence, check, data_folder, folder_of, is_present
-from tiltmeter.data.public.sources import SOURCES, source_of
+from tiltmeter.data.public.sources import all_sources, source_of
 
 data = App(
     name="data",
@@ -24,7 +24,7 @@ data = App(
 @data.command(name="list")
 def list_sets(*, json: Json = False) -> None:
     """List the data sets that tiltmeter reads, and which of them are on this machine."""
-    found = [(source, is_present(name)) for name, source in SOURCES.items()]
+    found = [(source, is_present(name)) for name, source in all_sources().items()]
     if json:
         rows: list[dict[str, Any]] = [
             {
@@ -53,7 +53,7 @@ def get(*names: str, json: Json = False) -> None:
         Names of the data sets.
     """
     if not names:
-        raise ValueError(f"Name at least one data set. There are: {', '.join(SOURCES)}.")
+        raise ValueError(f"Name at least one data set. There are: {', '.join(all_sources())}.")
     for name in names:
         source_of(name)
     checked = []
@@ -74,7 +74,7 @@ def check_sets(*names: str, json: Json = False) -> None:
     """
     for name in names:
         source_of(name)
-    _print([check(name) for name in names or SOURCES], json, strict=bool(names))
+    _print([check(name) for name in names or all_sources()], json, strict=bool(names))
 
 
 def _print(found: Sequence[Presence], json: bool, strict: bool = True) -> None:

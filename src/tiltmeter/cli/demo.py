@@ -12,7 +12,7 @@ from typing import Any
 from tiltmeter.cli.demo_page import advice_part, forecast_part, write_demo_page
 from tiltmeter.cli.terminal import Json, print_json, print_rows
 from tiltmeter.data.public.digits import digits
-from tiltmeter.data.synthetic.shortcut_digits import shortcut_digits
+from tiltmeter.data.shortcut_digits import shortcut_digits
 from tiltmeter.interventions import JTT, Balanced, GroupDRO, VREx
 from tiltmeter.leaders.agreement import agreement
 from tiltmeter.leaders.leaders import leaders

@@ -53,7 +53,7 @@ def doctor(*, json: Json = False) -> int:
 def examined() -> dict[str, Any]:
     """Collect everything that `doctor` reports, without importing the packages."""
     from tiltmeter.data.public.presence import data_folder, is_present
-    from tiltmeter.data.public.sources import SOURCES
+    from tiltmeter.data.public.sources import all_sources
     from tiltmeter.threads import available_memory
 
     core = _versions(CORE)
@@ -69,7 +69,7 @@ def examined() -> dict[str, Any]:
         "core": core,
         "extras": extras,
         "data_folder": str(data_folder()),
-        "data": {name: is_present(name) for name in SOURCES},
+        "data": {name: is_present(name) for name in all_sources()},
         "encoding": getattr(sys.stdout, "encoding", None),
         "missing": [name for name, found in core.items() if found is None],
     }

@@ -417,7 +417,9 @@ def _show(
     if not isinstance(loaded, Trajectory):
         tell = plugin(PARTS, "equilibrium-text")
         if save:
-            raise ValueError(f"{run} holds no curves over time to draw: try `tm.theory.plot.equilibrium_sweep` in Python.")
+            raise ValueError(
+                f"{run} holds no curves over time to draw: try `tm.theory.plot.equilibrium_sweep` in Python."
+            )
         if tell is None or "error" not in loaded or not {"group"} <= set(loaded["error"].dims) <= {"group", "samples"}:
             # A dataset from elsewhere: print xarray's own description.
             curves = {str(name): array_to_json(curve) for name, curve in loaded.items()}

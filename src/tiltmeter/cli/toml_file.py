@@ -258,7 +258,7 @@ def read_tables(
 def made(kind: Any, given: Mapping[str, Any], table: str) -> Any:
     """The frozen dataclass with these options of the table, or an error that says what they should be.
 
-    >>> from tiltmeter.measures.named.line_spectrum import LineSpectrum
+    >>> from tiltmeter_lab.measures.line_spectrum import LineSpectrum
     >>> made(LineSpectrum, {"paths": ["within"], "lines": 8}, "measure").paths
     ('within',)
     >>> made(LineSpectrum, {"lines": "many"}, "measure")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from itertools import pairwise
@@ -17,13 +17,8 @@ from tiltmeter.cli.toml_file import TRAINING_FILE, read_tables
 from tiltmeter.data.any_frame import any_frame
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.adult import adult
-from tiltmeter.data.public.cifar10 import cifar10
 from tiltmeter.data.public.compas import compas
 from tiltmeter.data.public.digits import digits
-from tiltmeter.data.public.german import german
-from tiltmeter.data.public.grouping import by_classes, mixed, named_classes, set_aside
-from tiltmeter.data.public.images import Images
-from tiltmeter.data.public.mnist import fashion_mnist, mnist
 from tiltmeter.losses import CrossEntropy, Square
 from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.question import Question
@@ -33,30 +28,23 @@ from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every, log_spaced
 from tiltmeter.threads import check_fits
 
-PICTURES: dict[str, Callable[[], Images]] = {"mnist": mnist, "fashion-mnist": fashion_mnist, "cifar10": cifar10}
-TABLES_OF_PEOPLE = ("adult", "compas", "german")
-#: Number of held-out points of each group, for images.
-PUBLIC_HELD_OUT = 1000
+#: Data sets that [data] may name beside digits.
+PUBLIC = ("adult", "compas")
 
 
 def public_data(source: str, given: Mapping[str, Any]) -> tuple[GroupedData, GroupedData]:
     """Training and held-out data from a data set that `tiltmeter data list` names."""
     if source == "adult":
         return adult(given.get("group", "sex"))
-    seed = given.get("seed", 0)
     if source == "compas":
-        return compas(tuple(given.get("group", ("African-American", "Caucasian"))), seed=seed)
-    if source == "german":
-        return german(given.get("group", "sex"), seed=seed)
-    if "classes" not in given:
-        raise KeyError(
-            f'[data] of {source} needs `classes`, such as {{ a = [["1"], ["2"]], b = [["3"], ["4"]] }}: for each '
-            "group the classes labelled 1 and those labelled -1."
-        )
-    images = PICTURES[source]()
-    data = by_classes(images.standard(), images.y, named_classes(images, given["classes"]))
-    train, held_out = set_aside(data, given.get("held_out", PUBLIC_HELD_OUT), np.random.default_rng(seed))
-    return (mixed(train, given["shares"], seed) if "shares" in given else train), held_out
+        return compas(tuple(given.get("group", ("African-American", "Caucasian"))), seed=given.get("seed", 0))
+    return plugin(PARTS, "data-tables").public_data(source, given)  # type: ignore[union-attr, no-any-return]
+
+
+def public_names() -> tuple[str, ...]:
+    """The data sets that [data] may name, those of the laboratory included where it is installed."""
+    tables = plugin(PARTS, "data-tables")
+    return (*PUBLIC, *(() if tables is None else tables.NAMES))
 
 
 #: Bytes of a weight with its gradient and two averages of an optimiser, in single precision.
@@ -159,7 +147,7 @@ def _read_data(
     given: Mapping[str, Any], folder: Path, problem: Mapping[str, Any] | None
 ) -> tuple[GroupedData, GroupedData]:
     source = given.get("source", "problem" if problem else "digits")
-    named = source in ("digits", "problem", *TABLES_OF_PEOPLE, *PICTURES) and not (folder / source).is_file()
+    named = source in ("digits", "problem", *public_names()) and not (folder / source).is_file()
     if "positive" in given and (named or Path(source).suffix.lower() == ".npz"):
         raise ValueError(f"[data] `positive` chooses a label of a table of your own. Found source = {source!r}.")
     if source == "problem":
@@ -169,7 +157,7 @@ def _read_data(
     if source == "digits":
         return digits(share=given.get("share", 0.8), seed=given.get("seed", 0), labels=given.get("labels", "digit"))
     path = folder / source
-    if source in (*TABLES_OF_PEOPLE, *PICTURES) and not path.is_file():
+    if source in public_names() and not path.is_file():
         return public_data(source, given)
     if not source or not path.exists():
         raise FileNotFoundError(f"[data] source: no file {path if source else 'without a name'}.{_near(path)}")

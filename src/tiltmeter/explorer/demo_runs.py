@@ -1,4 +1,4 @@
-"""Demo runs: something to explore: theories, an experiment, a study, a network on real images and its nowcast."""
+"""Demo runs: something to explore: theories, a network on real images and its nowcast."""
 
 from __future__ import annotations
 
@@ -8,35 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tiltmeter.explorer.experiment import digits_experiment, network
 from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.record import save
-from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.study.study import Study
 from tiltmeter.theory.dynamics.predict import predict
 from tiltmeter.theory.problem import cases
-from tiltmeter.theory.problem.sgd import SGD
-from tiltmeter.theory.problem.teacher_mixture import teacher_mixture
-
-
-def small_student(settings: dict[str, Any]) -> Trajectory:
-    """One run at d = 50 for these settings: `rho`, the `variance` of the smaller group, and a `seed`.
-
-    >>> run = small_student({"rho": 0.8, "variance": 1.5, "seed": 0})
-    >>> run["loss"].dims
-    ('time', 'group')
-    """
-    from tiltmeter.theory.simulation.chain import Chain
-    from tiltmeter.theory.simulation.simulate import simulate
-
-    problem = teacher_mixture(settings["rho"], 0.0, (0.5, settings["variance"]), 0.5)
-    times, quiet = np.geomspace(0.1, 50, 12), Chain(progress=False)
-    found = simulate(problem, SGD(lr=0.1), times, d=50, seeds=[settings["seed"]], method=quiet)
-    curves = {name: found[name].isel(seed=0, drop=True) for name in ("loss", "error") if name in found}
-    return Trajectory(curves, found.clock, found.origin)
-
 
 SEEDS = 3
 #: Steps of a training that is stopped early, so that its rest can be forecast.
@@ -78,8 +54,6 @@ def demo_runs(folder: Path) -> list[str]:
     evidence = plugin(PARTS, "evidence")
     if evidence is not None:
         made += evidence.demo(folder)
-    grid = {"rho": [0.6, 0.8, 0.95], "variance": [0.5, 1.0, 1.5]}
-    keep("study", lambda to: Study(small_student, grid, seeds=5, to=to).run(progress=False, jobs=1))
     keep("training.toml", lambda to: to.write_text(FILE, encoding="utf-8"))
     try:
         import torch

@@ -28,7 +28,9 @@ from tiltmeter.shown_text import visible
 from tiltmeter.version import __version__
 
 #: The parts of the page in their order; the evidence of experiments is there if tiltmeter-lab is.
-PAGES = ("start", "runs", "forecast", "theory", "studies")
+PAGES = ("start", "runs", "forecast", "theory")
+#: Pages that the laboratory brings -> the part of it that answers them.
+OF_THE_LAB = {"studies": "studies", "verdicts": "evidence"}
 #: The most runs that are asked about at once, and the most groups that can be bent.
 MOST_RUNS, MOST_GROUPS = 64, 64
 #: A report brings its own scripts, listed by their hashes in its own policy; here it gets no rights of this page.
@@ -168,7 +170,7 @@ async def start(request: Request) -> Response:
         "folder": visible(settings.folder.name),
         "allow_runs": settings.allow_runs,
         "first": "runs" if has_run(settings.folder) else "start",
-        "pages": [*PAGES, *(["verdicts"] if is_installed(PARTS, "evidence") else []), "lessons"],
+        "pages": [*PAGES, *(page for page, part in OF_THE_LAB.items() if is_installed(PARTS, part)), "lessons"],
         "presets": presets(),
         "lessons": [lesson.to_json() for lesson in lessons()],
     }

@@ -18,7 +18,9 @@ from tiltmeter.record.directory.point_records import POINTS
 from tiltmeter.record.directory.small_files import END, LOCK, RUN, TrajectoryHeader, read_end, read_header
 from tiltmeter.record.origin import Origin
 from tiltmeter.shown_text import visible
-from tiltmeter.study.folder import CELLS, STUDY
+
+#: The folder of a study that holds its runs, and the file that says what it is.
+CELLS, STUDY = "cells", "study.json"
 
 #: How many folders deep runs are looked for, and how many are shown.
 DEPTH, MOST = 5, 20_000

@@ -11,7 +11,7 @@ from typing import Annotated, Any
 from cyclopts import Parameter
 
 from tiltmeter.cli.terminal import Switch
-from tiltmeter.cli.train_config import PICTURES, TABLES_OF_PEOPLE, TrainingFile, read_config
+from tiltmeter.cli.train_config import TrainingFile, public_names, read_config
 from tiltmeter.explorer.experiment import Experiment
 from tiltmeter.recipe.recipe import Recipe
 
@@ -103,7 +103,7 @@ def _check_source(given: Mapping[str, Any], folder: Path, root: Path, fetch: boo
     if source is None or source in ("digits", "problem"):
         return
     path = folder / source
-    if source in (*TABLES_OF_PEOPLE, *PICTURES) and not path.is_file():
+    if source in public_names() and not path.is_file():
         if not fetch:
             raise ValueError(
                 f"[data] source {source!r} may have to be downloaded: start the explorer with --allow-runs."

@@ -32,9 +32,9 @@ JOBS = {
     "compare interventions": "tiltmeter.explorer.what_if:interventions_compared",
     "find groups": "tiltmeter.explorer.found_groups:groups_found",
     "train": "tiltmeter.explorer.what_if:train_bent",
-    "studies": "tiltmeter.explorer.study_answers:study_rows",
-    "study": "tiltmeter.explorer.study_answers:study_answers",
-    "study shares": "tiltmeter.explorer.study_answers:study_shares",
+    "studies": "studies:study_rows",
+    "study": "studies:study_answers",
+    "study shares": "studies:study_shares",
     "rows": "tiltmeter.explorer.run_rows:run_rows",
     "alike": "tiltmeter.explorer.run_rows:runs_alike",
     "curves": "tiltmeter.explorer.run_curves:run_curves",
@@ -72,7 +72,7 @@ def _listen(waiting: queue.Queue[str]) -> None:
 def _done(job: str, settings: dict[str, Any], tell: Callable[[Any], None]) -> dict[str, Any]:
     module, _, name = JOBS[job].partition(":")
     try:
-        home = plugin(PARTS, module) if module == "evidence" else import_module(module)
+        home = import_module(module) if "." in module else plugin(PARTS, module)
         if home is None:
             raise ValueError(WITHOUT_LAB)
         work = getattr(home, name)

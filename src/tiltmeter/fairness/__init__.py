@@ -6,7 +6,7 @@
 Among evaluations whose mean loss is within 10 % of the best seen:
 
 `why`, `calibration` and the gate look at the last evaluation; `criteria` and `selections` say what the best run or
-checkpoint is; `stopping` looks at all evaluations; `class_leaders` and `memorisation` ask about classes and labels;
+checkpoint is; `stopping` looks at all evaluations; `class_leaders` asks about classes;
 `levels` asks by each attribute alone and by several together; `best_weights` are the group weights that a tangent
 kernel recommends.
 """
@@ -26,6 +26,5 @@ if TYPE_CHECKING:
     from tiltmeter.leaders.levels import levels as levels
     from tiltmeter.leaders.scorecard import selections as selections
     from tiltmeter.leaders.stopping import stopping as stopping
-    from tiltmeter.theory.memorisation import memorisation as memorisation
 
 __all__ = offer(__name__)  # noqa: PLE0605

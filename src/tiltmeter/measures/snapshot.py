@@ -62,10 +62,11 @@ class Snapshot:
     """The held-out points and the outputs of the model on them.
 
     >>> import tiltmeter as tm, torch
+    >>> import tiltmeter_lab as lab
     >>> def undecided(snapshot):  # a measure is a function of a Snapshot
     ...     return snapshot.share("undecided", abs(snapshot.margin) < 0.1)
     >>> data = tm.GroupedData(torch.eye(4).repeat(20, 1), [0, 1] * 40, ["a", "a", "b", "b"] * 20)
-    >>> sorted(tm.measure(undecided, torch.nn.Linear(4, 1), data))
+    >>> sorted(lab.measure(undecided, torch.nn.Linear(4, 1), data))
     ['undecided', 'undecided_se']
 
     Args:

@@ -29,20 +29,13 @@ if TYPE_CHECKING:
     from tiltmeter.plot import theme as theme
     from tiltmeter.plot.class_curves import class_curves as class_curves
     from tiltmeter.plot.curves import curves as curves
-    from tiltmeter.plot.labelled_lines import angles as angles
-    from tiltmeter.plot.labelled_lines import as_groups as as_groups
-    from tiltmeter.plot.labelled_lines import labelled_lines as labelled_lines
-    from tiltmeter.plot.labelled_lines import reliance as reliance
     from tiltmeter.plot.loss_plane import areas as areas
     from tiltmeter.plot.loss_plane import loss_plane as loss_plane
     from tiltmeter.plot.loss_plane import pulls as pulls
     from tiltmeter.plot.loss_plane import who_paid as who_paid
-    from tiltmeter.plot.loss_slices import loss_slices as loss_slices
     from tiltmeter.plot.order_parameters import order_parameters as order_parameters
     from tiltmeter.plot.save import save as save
     from tiltmeter.plot.theme import run_channels as run_channels
-    from tiltmeter.plot.variance_shares import cell_means as cell_means
-    from tiltmeter.plot.variance_shares import variance_shares as variance_shares
 
 
 __all__ = offer(__name__)  # noqa: PLE0605

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.networks import small_cnn
@@ -54,11 +55,11 @@ def arms(steps: int) -> dict[str, tuple[Any, ...]]:
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """The same seeds with every intervention; groups are the actions, for the record alone."""
-    parts = [tm.data.bar(part) for part in ("train", "test")]
+    parts = [lab.data.bar(part) for part in ("train", "test")]
     data: list[tm.GroupedData] = []
     for part in parts:
         x = scaled(part.pictures, np.arange(len(part)), setting.side)
-        data.append(tm.GroupedData(x, part.y, np.array(tm.data.ACTIONS)[part.y]))
+        data.append(tm.GroupedData(x, part.y, np.array(lab.data.ACTIONS)[part.y]))
 
     def make(name: str) -> tm.Trajectory:
         runs = []

@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.atlas_biases import BIASES
@@ -72,11 +73,11 @@ def table_of(runs: Runs, bias: str, moment: str) -> xr.DataArray:
     return curve.squeeze(("steps", "points", "seeds"), drop=True).rename(bias)
 
 
-def shares_of(runs: Runs, bias: str, moment: str) -> tm.results.Shares | None:
+def shares_of(runs: Runs, bias: str, moment: str) -> lab.Shares | None:
     """None where too few runs have the number to explain anything."""
     array = with_results(table_of(runs, bias, moment), FACTORS)
     try:
-        return tm.shares(array, draws=200, permutations=0, shared_seeds=True)
+        return lab.shares(array, draws=200, permutations=0, shared_seeds=True)
     except ValueError:
         return None
 
@@ -113,7 +114,7 @@ def _shows(runs: Runs, bias: str, seeds: int) -> Claim:
     )
 
 
-def _architecture(ends: dict[str, tm.results.Shares], seeds: int) -> Claim:
+def _architecture(ends: dict[str, lab.Shares], seeds: int) -> Claim:
     more, told = 0, []
     for bias, found in ends.items():
         data, architecture, *_ = found.grouped(GROUPS)
@@ -130,7 +131,7 @@ def _architecture(ends: dict[str, tm.results.Shares], seeds: int) -> Claim:
     )
 
 
-def _speed(ends: dict[str, tm.results.Shares], matched: dict[str, tm.results.Shares], seeds: int) -> Claim:
+def _speed(ends: dict[str, lab.Shares], matched: dict[str, lab.Shares], seeds: int) -> Claim:
     both = [bias for bias in ends if bias in matched]
     falls = [_share(ends[bias], "optimiser") - _share(matched[bias], "optimiser") for bias in both]
     told = "; ".join(
@@ -148,7 +149,7 @@ def _speed(ends: dict[str, tm.results.Shares], matched: dict[str, tm.results.Sha
     )
 
 
-def _share(found: tm.results.Shares, group: str) -> float:
+def _share(found: lab.Shares, group: str) -> float:
     return next(row.share for row in found.grouped(GROUPS) if row.term == group)
 
 
@@ -207,7 +208,7 @@ def _together(runs: Runs, seeds: int) -> Claim:
     )
 
 
-def _second_route(runs: Runs, ends: dict[str, tm.results.Shares], seeds: int) -> Claim:
+def _second_route(runs: Runs, ends: dict[str, lab.Shares], seeds: int) -> Claim:
     """The factor that matters most, found without linear contrasts."""
     told, same = [], []
     for bias, found in ends.items():
@@ -273,7 +274,7 @@ def shown(runs: Runs, bias: str) -> tuple[str, ...]:
 def pictures(runs: Runs) -> dict[str, Any]:
     """What explains each bias, at the end and at matched loss."""
     drawn = {
-        "Use of the shortcut at the end of training": tm.plot.cell_means(
+        "Use of the shortcut at the end of training": lab.plot.cell_means(
             table_of(runs, "shortcut", "end"), x="optimiser", colour="activation"
         )
     }
@@ -282,6 +283,6 @@ def pictures(runs: Runs) -> dict[str, Any]:
         if found:
             by_part = [one.by_groups(GROUPS, luck="chance") for one in found]
             title = f"Which part of a training makes which simplicity bias, {moment}"
-            drawn[title] = tm.plot.variance_shares(by_part, (*GROUPS, "rest", "chance"))
-            drawn[f"What explains each simplicity bias, {moment}"] = tm.plot.variance_shares(found)
+            drawn[title] = lab.plot.variance_shares(by_part, (*GROUPS, "rest", "chance"))
+            drawn[f"What explains each simplicity bias, {moment}"] = lab.plot.variance_shares(found)
     return drawn

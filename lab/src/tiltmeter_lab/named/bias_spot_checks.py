@@ -12,6 +12,7 @@ import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.networks import resnet18, transformer
@@ -64,11 +65,11 @@ def _trained(setting: Setting, name: str) -> tm.Trajectory:
     for seed in range(setting.seeds):
         task = two_features("digits", setting.points, seed)
         measures = (
-            tm.measures.Randomised({"easy": task.easy, "hard": task.hard}),
-            tm.measures.CloneAccuracy({"class covariance": tm.data.synthetic.ClassCovariance()}),
-            tm.measures.StableRank(),
-            tm.measures.EffectiveRank(),
-            tm.measures.NoiseSensitivity(sigma=0.2, patch=8, repeats=1, points=80),
+            lab.measures.Randomised({"easy": task.easy, "hard": task.hard}),
+            lab.measures.CloneAccuracy({"class covariance": lab.data.ClassCovariance()}),
+            lab.measures.StableRank(),
+            lab.measures.EffectiveRank(),
+            lab.measures.NoiseSensitivity(sigma=0.2, patch=8, repeats=1, points=80),
         )
         torch.manual_seed(seed)
         recipe = tm.Recipe(partial(torch.optim.Adam, lr=1e-3), steps=setting.steps, batch=32, loss=tm.Square())
@@ -161,7 +162,7 @@ def pictures(runs: Runs) -> dict[str, Any]:
     drawn = {}
     for name in NETWORKS:
         title = f"Simplicity biases of the network: {name}"
-        drawn[title] = tm.plot.labelled_lines(
+        drawn[title] = lab.plot.labelled_lines(
             biases(runs[name]), "bias", null=0.0, title=title, y_title="bias, 0 without it"
         )
     return drawn

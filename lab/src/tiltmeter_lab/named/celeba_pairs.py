@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim, not_run
 from tiltmeter_lab.shared.picture_folds import lead_change, over_folds, scaled
@@ -52,12 +53,12 @@ FULL = Setting(points=10_000, steps=2000, seeds=6)
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """Folds of faces, for every pair of attributes."""
-    part = tm.data.celeba("train")
+    part = lab.data.celeba("train")
     places = np.sort(np.random.default_rng(FRESH).permutation(part.here)[: setting.points])
     x = scaled(part.pictures, places, setting.side)
 
     def make(target: str, group: str) -> tm.Trajectory:
-        data = tm.data.by_attributes(x, part.has(target)[places], part.has(group)[places], group)
+        data = lab.data.by_attributes(x, part.has(target)[places], part.has(group)[places], group)
         return over_folds(setting, data, ("loss", "error"), partial(torch.optim.Adam, lr=setting.lr), FRESH)
 
     return {name_of(*pair): keep(name_of(*pair), partial(make, *pair)) for pair in PAIRS}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim, whether
 from tiltmeter_lab.shared.drawn_ensemble import drawn_ensemble
@@ -62,9 +63,9 @@ def points() -> tm.GroupedData:
     numbers: dict[str, Any] = {
         name: tuple(tuple(CLASSES.index(one) for one in classes) for classes in pair) for name, pair in GROUPS.items()
     }
-    parts = tm.data.cifar10("train"), tm.data.cifar10("test")
-    x = tm.data.standardised(np.concatenate([part.x for part in parts]).reshape(sum(map(len, parts)), -1))
-    return tm.data.by_classes(x, np.concatenate([part.y for part in parts]), numbers)
+    parts = lab.data.cifar10("train"), lab.data.cifar10("test")
+    x = lab.data.standardised(np.concatenate([part.x for part in parts]).reshape(sum(map(len, parts)), -1))
+    return lab.data.by_classes(x, np.concatenate([part.y for part in parts]), numbers)
 
 
 def run(setting: Setting, keep: Keep) -> Runs:
@@ -75,7 +76,7 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def arm(setting: Setting, name: str, seeds: list[int]) -> tm.Trajectory:
     """Some seeds at one share."""
-    data = tm.data.set_aside(points(), setting.held_out, np.random.default_rng(SPLIT))
+    data = lab.data.set_aside(points(), setting.held_out, np.random.default_rng(SPLIT))
     rho = next(rho for rho in setting.rhos if name == f"rho {rho:g}")
     return drawn_ensemble(
         setting, partial(student, 3072, (setting.hidden,)), data, {FIRST: rho, SECOND: 1.0 - rho}, seeds

@@ -13,6 +13,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim, not_run
 from tiltmeter_lab.shared.arms import made, read_runs, train_arms
@@ -26,12 +27,12 @@ NEEDS: tuple[str, ...] = ()
 
 #: Added to variances, as the paper does, for pixels between 0 and 1.
 RIDGE = 1e-3
-ARMS: Mapping[str, tm.data.synthetic.Clone | None] = {
+ARMS: Mapping[str, lab.data.Clone | None] = {
     REAL: None,
-    "class covariance": tm.data.synthetic.ClassCovariance(RIDGE),
-    "shared covariance": tm.data.synthetic.SharedCovariance(RIDGE),
-    "isotropic": tm.data.synthetic.Isotropic(),
-    "marginals": tm.data.synthetic.IndependentMarginals(),
+    "class covariance": lab.data.ClassCovariance(RIDGE),
+    "shared covariance": lab.data.SharedCovariance(RIDGE),
+    "isotropic": lab.data.Isotropic(),
+    "marginals": lab.data.IndependentMarginals(),
 }
 
 
@@ -74,14 +75,14 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def _photographs(setting: Setting) -> tm.Trajectory:
     """Networks on CIFAR-10, shrunk to 8 x 8 in colour, and what they call points moved to another class."""
-    parts = tm.data.cifar10("train"), tm.data.cifar10("test")
+    parts = lab.data.cifar10("train"), lab.data.cifar10("test")
     small = [part.x.reshape(-1, 3, 8, 4, 8, 4).mean((3, 5), dtype=np.float32).reshape(len(part), -1) for part in parts]
     held_out = tm.GroupedData(small[1][:4000] / 255.0, parts[1].y[:4000], np.zeros(4000, dtype=int))
     runs = []
     for seed in range(FRESH, FRESH + setting.seeds):
         chosen = np.random.default_rng([seed, 0]).permutation(len(parts[0]))[: setting.photographs]
         train = tm.GroupedData(small[0][chosen] / 255.0, parts[0].y[chosen], np.zeros(len(chosen), dtype=int))
-        edits = {EDIT: tm.measures.CLONES[EDIT]}
+        edits = {EDIT: lab.measures.CLONES[EDIT]}
         torch.manual_seed(seed)
         runs.append(
             tm.train(
@@ -91,7 +92,7 @@ def _photographs(setting: Setting) -> tm.Trajectory:
                 tm.Recipe(lr=setting.lr, steps=setting.photograph_steps, batch=setting.batch),
                 watch=tm.Watch(
                     when=tm.record.log_spaced(5),
-                    measures=(tm.measures.CloneAccuracy(edits, fit=train, seed=seed),),
+                    measures=(lab.measures.CloneAccuracy(edits, fit=train, seed=seed),),
                 ),
                 seed=seed,
             )
@@ -200,10 +201,10 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     loss = runs["clones"]["clone_loss"]
     shown = loss.sel(clone=[REAL, "class covariance", "shared covariance", "isotropic", "marginals"])
     return {
-        "Trained on clones, tested on real digits": tm.plot.labelled_lines(
+        "Trained on clones, tested on real digits": lab.plot.labelled_lines(
             runs["arms"]["accuracy"], "arm", null=0.1, title="Trained on clones, tested on real digits"
         ),
-        "Trained on real digits, tested on clones": tm.plot.labelled_lines(
+        "Trained on real digits, tested on clones": lab.plot.labelled_lines(
             shown.isel(time=slice(shown.sizes["time"] // 2, None)),
             "clone",
             title="Trained on real digits, tested on clones",
@@ -258,7 +259,7 @@ def _train(setting: Setting) -> dict[str, tm.Trajectory]:
         return nn.functional.cross_entropy(outputs.transpose(1, 2), labels, reduction="none").mean(1)
 
     # Clones of the held-out points use the statistics of the training points, which are estimated better.
-    measures = {seed: tm.measures.CloneAccuracy(tm.measures.CLONES, fit=halves[seed][0], seed=seed) for seed in seeds}
+    measures = {seed: lab.measures.CloneAccuracy(lab.measures.CLONES, fit=halves[seed][0], seed=seed) for seed in seeds}
     evaluated = {seed: halves[seed][1] for seed in seeds}
 
     def read(stacked: tm.training.Stacked) -> dict[str, xr.DataArray]:

@@ -11,6 +11,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.networks import resnet18, small_cnn
@@ -67,21 +68,21 @@ FULL = Setting(
 )
 
 
-def pictures_of(part: Part, count: int, side: int, rng: np.random.Generator) -> tuple[tm.data.Images, tm.data.Images]:
+def pictures_of(part: Part, count: int, side: int, rng: np.random.Generator) -> tuple[lab.data.Images, lab.data.Images]:
     """So many digits, padded to 32 x 32, and photographs, both shrunk to `side` pixels by averaging, standardised."""
     found = []
     for images in whole(part):
         some = rng.permutation(len(images))[:count]
         space = (32 - images.x.shape[-1]) // 2
         x = np.pad(images.x[some], (*[(0, 0)] * (images.x.ndim - 2), *[(space, space)] * 2))
-        found.append(tm.data.Images(tm.data.standardised(_shrunk(x, side)), images.y[some], images.classes))
+        found.append(lab.data.Images(lab.data.standardised(_shrunk(x, side)), images.y[some], images.classes))
     return found[0], found[1]
 
 
 @cache
-def whole(part: Part) -> tuple[tm.data.Images, tm.data.Images]:
+def whole(part: Part) -> tuple[lab.data.Images, lab.data.Images]:
     """All digits and all photographs of one part, read once."""
-    return tm.data.mnist(part), tm.data.cifar10(part)
+    return lab.data.mnist(part), lab.data.cifar10(part)
 
 
 def _shrunk(x: np.ndarray, side: int) -> np.ndarray:
@@ -100,7 +101,7 @@ def data(setting: Setting, seed: int, digits: bool) -> tuple[tm.GroupedData, tm.
     for part, count, agreement in parts:
         easy, hard = pictures_of(part, count, setting.side, rng)
         shown = easy.x if digits else np.zeros_like(easy.x)
-        found.append(tm.data.synthetic.dominoes(shown, easy.y, hard.x, hard.y, agreement, seed=seed))
+        found.append(lab.data.dominoes(shown, easy.y, hard.x, hard.y, agreement, seed=seed))
     return found[0], found[1]
 
 
@@ -133,7 +134,7 @@ def train(setting: Setting, seed: int, weight_decay: float, digits: bool) -> tm.
         optimizer, lambda step: min((step + 1) / warm, (total - step) / max(1, total - warm))
     )
     steps = tm.record.at(sorted({0, *np.geomspace(4, total, setting.evaluations - 1).round().astype(int).tolist()}))
-    measure = tm.measures.Sometimes(tm.measures.LastLayerProbe(most_steps=setting.probe_steps), steps)
+    measure = tm.measures.Sometimes(lab.measures.LastLayerProbe(most_steps=setting.probe_steps), steps)
     settings = {"optimizer": {"class": "SGD", "lr": setting.lr, "weight_decay": weight_decay}, "digits": digits}
     with tm.Probe(
         model,

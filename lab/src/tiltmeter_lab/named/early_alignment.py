@@ -10,6 +10,7 @@ import numpy as np
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_claim, share_claim
@@ -70,7 +71,7 @@ def _pull(setting: Setting) -> tm.Trajectory:
         data = clusters_of(setting.d, setting.points, seed)
         v = np.zeros((len(angle), setting.d))
         v[:, 0], v[:, 1] = np.cos(np.radians(angle)), np.sin(np.radians(angle))
-        curves.append(tm.measures.Pull(data.x, data.y / 2.0)(v))
+        curves.append(lab.measures.Pull(data.x, data.y / 2.0)(v))
         found = extremes_of(data)
         degrees = np.degrees(np.arctan2(found.direction[:, 1], found.direction[:, 0])) % 360.0
         away = np.abs((degrees - np.asarray(AXES)[:, None] + 180.0) % 360.0 - 180.0)
@@ -154,7 +155,7 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     chosen = [name for name in runs if name != "G"]
     labels = [name.replace("-", " ") if name != "large" else "large initial weights" for name in chosen]
     return {
-        "The pull on a neuron by its direction": tm.plot.angles(runs["G"]["pull"].isel(time=0)),
+        "The pull on a neuron by its direction": lab.plot.angles(runs["G"]["pull"].isel(time=0)),
         "Alignment with the extremes of G": tm.plot.curves(
             *(runs[name] for name in chosen), curve="alignment", labels=labels
         ),

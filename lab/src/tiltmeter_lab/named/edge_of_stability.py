@@ -13,6 +13,7 @@ import torch
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.named.cifar_groups import points as photographs
@@ -82,13 +83,13 @@ def descend(setting: Setting, data: tm.GroupedData, lr: float, linear: bool, see
     spaced = tm.record.every(setting.steps // setting.evaluations)
     first = setting.steps - setting.window
     when = tm.record.at({*spaced.steps(setting.steps), *range(first, setting.steps)})
-    sharp = tm.measures.Sometimes(tm.measures.Sharpness(count=1, iterations=8, probes=2), spaced)
+    sharp = tm.measures.Sometimes(lab.measures.Sharpness(count=1, iterations=8, probes=2), spaced)
     few = max(2, setting.points // 10)
     means, last = [], []
     with tm.Probe(
         model,
         data,
-        watch=tm.Watch(when=when, measures=(sharp, tm.measures.OpposingSignals(few))),
+        watch=tm.Watch(when=when, measures=(sharp, lab.measures.OpposingSignals(few))),
         loss=tm.Square(),
         settings=_notes(setting, data, lr),
         seed=seed,

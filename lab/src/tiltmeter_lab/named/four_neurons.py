@@ -12,6 +12,7 @@ import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_claim
@@ -77,14 +78,14 @@ def _one(setting: Setting, scale: float, seed: int) -> tm.Trajectory:
     early = steps_to(setting.merge_at, wide, rate, setting.lr)
     for _ in range(early):
         _step(wide, x, y, setting.lr)
-    angle = tm.measures.EarlyAlignment(lr=setting.lr).tolerance(extremes_of(data))
-    four = tm.measures.merged(wide, angle, most=4)
+    angle = lab.measures.EarlyAlignment(lr=setting.lr).tolerance(extremes_of(data))
+    four = lab.measures.merged(wide, angle, most=4)
     evaluated = [
         tm.Probe(
             wide,
             data,
             watch=tm.Watch(
-                when=tm.record.log_spaced(10), measures=(DistanceTo(four), tm.measures.EarlyAlignment(lr=setting.lr))
+                when=tm.record.log_spaced(10), measures=(DistanceTo(four), lab.measures.EarlyAlignment(lr=setting.lr))
             ),
             seed=seed,
         ),

@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_and_error
@@ -55,16 +56,16 @@ def _one(setting: Setting, seed: int) -> tm.Trajectory:
     torch.manual_seed(seed)
     measures = (
         *(
-            tm.measures.GradientPull(),
-            tm.measures.GradientNoise(),
-            tm.measures.OpposingSignals(),
-            tm.measures.BiasAmplification(),
+            lab.measures.GradientPull(),
+            lab.measures.GradientNoise(),
+            lab.measures.OpposingSignals(),
+            lab.measures.BiasAmplification(),
         ),
         *(
-            tm.measures.SubgroupAUC(),
-            tm.measures.InfraMarginality(),
-            tm.measures.KernelSpectrum(),
-            tm.measures.ExactBias(draws=64, seed=seed),
+            lab.measures.SubgroupAUC(),
+            lab.measures.InfraMarginality(),
+            lab.measures.KernelSpectrum(),
+            lab.measures.ExactBias(draws=64, seed=seed),
         ),
     )
     return tm.train(

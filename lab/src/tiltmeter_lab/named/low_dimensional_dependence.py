@@ -12,6 +12,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.arms import made, read_runs, train_arms
@@ -112,16 +113,14 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     names = {"none": "nothing", "set": "linear coordinate", "rest": "all slabs"}
     named = curve.assign_coords(part=[names[part] for part in curve.part.values]).rename(part="from other points")
     title = "What a network uses of features that all tell the label"
-    return {title: tm.plot.labelled_lines(named, "from other points", null=0.5, title=title, y_title="AUC")}
+    return {title: lab.plot.labelled_lines(named, "from other points", null=0.5, title=title, y_title="AUC")}
 
 
 def _train(setting: Setting, linear: bool) -> tm.Trajectory:
     seeds = range(setting.seeds)
-    kinds = tm.data.synthetic.linear_and_slabs(setting.d)
-    bases = [tm.data.synthetic.random_basis(setting.d, seed) for seed in seeds]
-    sets = [
-        tm.data.synthetic.slabs(kinds, setting.train + setting.held_out, basis=bases[seed], seed=seed) for seed in seeds
-    ]
+    kinds = lab.data.linear_and_slabs(setting.d)
+    bases = [lab.data.random_basis(setting.d, seed) for seed in seeds]
+    sets = [lab.data.slabs(kinds, setting.train + setting.held_out, basis=bases[seed], seed=seed) for seed in seeds]
     if not linear:
         sets = [_cut(data, bases[seed][0], seed) for seed, data in enumerate(sets)]
     evaluated = {seed: sets[seed].take(np.arange(setting.train, setting.train + setting.held_out)) for seed in seeds}
@@ -140,9 +139,9 @@ def _train(setting: Setting, linear: bool) -> tm.Trajectory:
 
     def measures(seed: int) -> tuple[tm.measures.Measure, ...]:
         return (
-            tm.measures.Randomised({"linear": [0]}, bases[seed]),
-            tm.measures.ProjectionDependence(ranks=(1, 2, 4)),
-            tm.measures.StableRank(),
+            lab.measures.Randomised({"linear": [0]}, bases[seed]),
+            lab.measures.ProjectionDependence(ranks=(1, 2, 4)),
+            lab.measures.StableRank(),
         )
 
     def read(stacked: tm.training.Stacked) -> dict[str, xr.DataArray]:

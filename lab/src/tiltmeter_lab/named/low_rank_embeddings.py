@@ -12,6 +12,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.arms import joined, made, read_runs, train_arms
@@ -121,10 +122,10 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     ends = training.isel(time=[0, -1]).rename(time="step")
     title = "Embeddings of ReLU networks, before and after training on digits"
     return {
-        "Effective rank at initialisation": tm.plot.labelled_lines(
+        "Effective rank at initialisation": lab.plot.labelled_lines(
             start, "kind", along="depth", title="Effective rank at initialisation", y_title="effective rank"
         ),
-        title: tm.plot.labelled_lines(ends, "step", along="depth", title=title, y_title="effective rank"),
+        title: lab.plot.labelled_lines(ends, "step", along="depth", title=title, y_title="effective rank"),
     }
 
 
@@ -152,19 +153,19 @@ def _linear_embedding(width: int, depth: int) -> nn.Sequential:
 
 def _start(setting: Setting) -> tm.Trajectory:
     width, seeds = setting.width, range(setting.seeds)
-    kinds: dict[str, tuple[Callable[[int], nn.Module], tm.measures.EffectiveRank]] = {
+    kinds: dict[str, tuple[Callable[[int], nn.Module], lab.measures.EffectiveRank]] = {
         "linear map": (
             lambda depth: tm.modules.deep_linear(width, width, depth, width),
-            tm.measures.EffectiveRank(tm.measures.LinearMap()),
+            lab.measures.EffectiveRank(lab.measures.LinearMap()),
         ),
-        ORTHOGONAL: (lambda depth: _orthogonal(width, depth), tm.measures.EffectiveRank(tm.measures.LinearMap())),
+        ORTHOGONAL: (lambda depth: _orthogonal(width, depth), lab.measures.EffectiveRank(lab.measures.LinearMap())),
         "Gram matrix, linear": (
             lambda depth: _linear_embedding(width, depth),
-            tm.measures.EffectiveRank(tm.measures.Gram()),
+            lab.measures.EffectiveRank(lab.measures.Gram()),
         ),
         "Gram matrix, ReLU": (
             lambda depth: _relu(width, width, depth, 2),
-            tm.measures.EffectiveRank(tm.measures.Gram()),
+            lab.measures.EffectiveRank(lab.measures.Gram()),
         ),
     }
     found = np.zeros((1, len(kinds), len(setting.depths), len(seeds)))
@@ -174,7 +175,7 @@ def _start(setting: Setting) -> tm.Trajectory:
         for i, (make, rank) in enumerate(kinds.values()):
             for j, depth in enumerate(setting.depths):
                 (model,) = made(lambda m=make, k=depth: m(k), [seed])  # type: ignore[misc]
-                found[0, i, j, seed] = tm.measure(rank, model, data)["effective_rank"].item()
+                found[0, i, j, seed] = lab.measure(rank, model, data)["effective_rank"].item()
     coords = {"time": [0], "kind": list(kinds), "depth": list(setting.depths), "seed": list(seeds)}
     words = {"long_name": "effective rank", "better": "neither", "null": "depth 1"}
     return tm.Trajectory(
@@ -202,7 +203,7 @@ def _training(setting: Setting) -> tm.Trajectory:
     def read(stacked: tm.training.Stacked) -> dict[str, xr.DataArray]:
         few = dict.fromkeys(seeds, held_out.take(np.arange(setting.points)))
         found = read_runs(
-            stacked, {seed: seed for seed in seeds}, lambda _: (tm.measures.EffectiveRank(tm.measures.Gram()),), few
+            stacked, {seed: seed for seed in seeds}, lambda _: (lab.measures.EffectiveRank(lab.measures.Gram()),), few
         )
         losses = loss(stacked.evaluate(x), y.expand(setting.seeds, -1))
         words = {"long_name": "loss on the training points", "better": "lower"}

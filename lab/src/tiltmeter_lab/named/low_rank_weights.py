@@ -14,6 +14,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.arms import joined, made, read_runs, train_arms
@@ -112,7 +113,7 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     null = runs["training"]["stable_rank_null"]
     named = {f"Start of scale {float(s):g}": curve.sel(scale=s, layer=["0.weight", *LINEAR]) for s in curve.scale}
     flat = float(null.sel(layer=list(LINEAR)).mean())
-    return {title: tm.plot.labelled_lines(values, "layer", null=flat, title=title) for title, values in named.items()}
+    return {title: lab.plot.labelled_lines(values, "layer", null=flat, title=title) for title, values in named.items()}
 
 
 def _points(setting: Setting, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -155,7 +156,7 @@ def _training(setting: Setting) -> tm.Trajectory:
         return _logistic(outputs, labels).clamp_min(setting.loss).log()
 
     def read(stacked: tm.training.Stacked) -> dict[str, xr.DataArray]:
-        both = (tm.measures.StableRank(), tm.measures.Balancedness())
+        both = (lab.measures.StableRank(), lab.measures.Balancedness())
         parts = [
             read_runs(stacked, {seed: i * len(seeds) + seed for seed in seeds}, lambda _: both, data)
             for i in range(len(setting.scales))
@@ -185,13 +186,13 @@ def _drift(setting: Setting) -> tm.Trajectory:
         x, y = (torch.as_tensor(part) for part in _points(setting, seed))
         for place, lr in enumerate(setting.drift_lrs):
             (model,) = made(lambda: _network(setting, 1.0), [seed])
-            before = tm.measures.imbalances(model)
+            before = lab.measures.imbalances(model)
             sgd = torch.optim.SGD(model.parameters(), lr=lr)
             for _ in range(round(setting.drift_time / lr)):
                 sgd.zero_grad()
                 _logistic(model(x)[None], y[None]).sum().backward()  # type: ignore[no-untyped-call]
                 sgd.step()
-            after = tm.measures.imbalances(model)
+            after = lab.measures.imbalances(model)
             found[place, seed] = max(float((after[name] - before[name]).norm()) for name in after)
     coords = {"time": [setting.drift_time], "lr": list(setting.drift_lrs), "seed": list(range(setting.seeds))}
     words = {"long_name": "largest drift of what gradient flow conserves", "better": "neither", "null": "0 (flow)"}

@@ -12,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim, not_run
 from tiltmeter_lab.networks import small_cnn, transformer
@@ -113,7 +114,7 @@ def _seeds(setting: Setting, one: Callable[[int], tm.Trajectory]) -> tm.Trajecto
 def _parity(
     setting: Setting, points: int, noise: float, steps: int, make: Callable[[], nn.Module], seed: int
 ) -> tm.Trajectory:
-    data = tm.data.synthetic.boolean_data(tm.data.synthetic.Parity(BITS), setting.n, points, noise, seed)
+    data = lab.data.boolean_data(lab.data.Parity(BITS), setting.n, points, noise, seed)
     torch.manual_seed(seed)
     adam = partial(torch.optim.Adam, lr=setting.lr)
     return tm.train(
@@ -122,14 +123,14 @@ def _parity(
         data,
         tm.Recipe(adam, steps=steps, batch=min(512, points)),
         watch=tm.Watch(
-            when=tm.record.log_spaced(8), measures=(tm.measures.BooleanSensitivity(), tm.measures.BooleanSpectrum())
+            when=tm.record.log_spaced(8), measures=(lab.measures.BooleanSensitivity(), lab.measures.BooleanSpectrum())
         ),
         seed=seed,
     )
 
 
 def _images(setting: Setting, make: Callable[[], nn.Module], seed: int) -> tm.Trajectory:
-    photographs = tm.data.cifar10("train")
+    photographs = lab.data.cifar10("train")
     chosen = np.random.default_rng(FRESH + seed).permutation(len(photographs))[: setting.images]
     x = photographs.x[chosen].astype(np.float32) / 127.5 - 1.0
     data = tm.GroupedData(x, photographs.y[chosen], np.zeros(len(chosen), dtype=int))
@@ -141,7 +142,7 @@ def patches_run(
     model: nn.Module, data: tm.GroupedData, steps: int, sigma: float, patch: int, seed: int
 ) -> tm.Trajectory:
     """A network trained on images, its error on them, and how often noise on one patch changes its decisions."""
-    measure = tm.measures.NoiseSensitivity(sigma, patch=patch, repeats=1, points=60)
+    measure = lab.measures.NoiseSensitivity(sigma, patch=patch, repeats=1, points=60)
     return tm.train(
         model,
         data,
@@ -204,7 +205,7 @@ def _matched(runs: Runs) -> Claim:
 
 def matched(sentence: str, runs: Mapping[str, tm.Trajectory], level: float) -> Claim:
     """The claim that the transformer is less sensitive than all others where their training errors are this level."""
-    each = {name: tm.measures.at_matched_error(run, "noise_sensitivity", level) for name, run in runs.items()}
+    each = {name: lab.measures.at_matched_error(run, "noise_sensitivity", level) for name, run in runs.items()}
     least = min((name for name in each if name != "transformer"), key=lambda name: float(each[name].mean()))
     return mean_claim(
         sentence,

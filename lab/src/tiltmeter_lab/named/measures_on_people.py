@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.named.cifar_groups import GROUPS, points
@@ -54,12 +55,12 @@ def run(setting: Setting, keep: Keep) -> Runs:
 def _table(setting: Setting, name: str) -> tm.Trajectory:
     train, rest = tm.data.adult("sex") if name == "adult" else tm.data.compas()
     measures = (
-        tm.measures.AggregatorBias(points=200),
-        tm.measures.IndividualConsistency(),
-        tm.measures.EmbeddingAssociation(),
-        tm.measures.ClassCollapse(),
-        tm.measures.GroupGiveaway(most=3),
-        tm.measures.Sharpness(count=1, smallest=True),
+        lab.measures.AggregatorBias(points=200),
+        lab.measures.IndividualConsistency(),
+        lab.measures.EmbeddingAssociation(),
+        lab.measures.ClassCollapse(),
+        lab.measures.GroupGiveaway(most=3),
+        lab.measures.Sharpness(count=1, smallest=True),
     )
     runs = []
     for seed in range(FRESH, FRESH + setting.seeds):
@@ -89,7 +90,7 @@ def _photographs(setting: Setting) -> tm.Trajectory:
             for part in (train, held_out)
         ]
         torch.manual_seed(seed)
-        watch = tm.Watch(when=tm.record.at([0, setting.picture_steps]), measures=(tm.measures.FrequencyReliance(),))
+        watch = tm.Watch(when=tm.record.at([0, setting.picture_steps]), measures=(lab.measures.FrequencyReliance(),))
         adam = partial(torch.optim.Adam, lr=2e-3)
         recipe = tm.Recipe(adam, steps=setting.picture_steps, batch=64, loss=tm.Logistic())
         runs.append(tm.train(small_cnn(3, 1, 16), images[0], images[1], recipe, watch=watch, seed=seed))

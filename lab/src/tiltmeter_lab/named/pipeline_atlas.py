@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim, Rule
 from tiltmeter_lab.shared.atlas_study import study_run, with_results
@@ -105,13 +106,13 @@ def data_sets(runs: Runs) -> list[str]:
     return [name for name in runs if name != "orders"]
 
 
-def shares_of(runs: Runs, name: str, response: str) -> tm.results.Shares | None:
+def shares_of(runs: Runs, name: str, response: str) -> lab.Shares | None:
     """None where there is nothing to explain, or one seed only."""
     array = table_of(runs, name, response)
     factors = [str(dim) for dim in array.dims if dim != "seed"]
     try:
         # Seed 3 is the same weights and batches in every cell, and all ways to stop and prune share one network.
-        return tm.shares(with_results(array, factors), draws=200, permutations=0, shared_seeds=True)
+        return lab.shares(with_results(array, factors), draws=200, permutations=0, shared_seeds=True)
     except ValueError:
         return None
 
@@ -361,14 +362,16 @@ def pictures(runs: Runs) -> dict[str, Any]:
         if (one := shares_of(runs, name, response)) is not None
     ]
     drawn = (
-        {"Where the group bias is made": tm.plot.variance_shares(by_part, (*GROUPS, "rest", "luck"))} if by_part else {}
+        {"Where the group bias is made": lab.plot.variance_shares(by_part, (*GROUPS, "rest", "luck"))}
+        if by_part
+        else {}
     )
     drawn |= {
-        "Final gap by pruning and width (digits)": tm.plot.cell_means(gaps, x="pruning", colour="width"),
-        "Final gap by curriculum and optimiser (digits)": tm.plot.cell_means(gaps, x="curriculum", colour="optimiser"),
+        "Final gap by pruning and width (digits)": lab.plot.cell_means(gaps, x="pruning", colour="width"),
+        "Final gap by curriculum and optimiser (digits)": lab.plot.cell_means(gaps, x="curriculum", colour="optimiser"),
     }
     for name in data_sets(runs):
         found = [one for response in SHOWN if (one := shares_of(runs, name, response)) is not None]
         if found:
-            drawn[f"What explains the group bias on {name}"] = tm.plot.variance_shares(found)
+            drawn[f"What explains the group bias on {name}"] = lab.plot.variance_shares(found)
     return drawn

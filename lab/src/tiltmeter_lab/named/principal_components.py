@@ -13,6 +13,7 @@ import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.arrival import first_below
@@ -106,7 +107,7 @@ def _arm(setting: Setting, name: str) -> tm.Trajectory:
                     steps=40 if depth == 1 else setting.steps,
                     batch=min(batch, len(data)) if batch < POINTS else len(data),
                 ),
-                watch=tm.Watch(when=tm.record.every(2), measures=(tm.measures.ComponentError(),)),
+                watch=tm.Watch(when=tm.record.every(2), measures=(lab.measures.ComponentError(),)),
                 seed=seed,
             )
         )
@@ -140,7 +141,7 @@ def _digits(setting: Setting) -> tm.Trajectory:
         data, held_out = tm.data.plain_digits(seed=seed)
         torch.manual_seed(seed)
         sgd = partial(torch.optim.SGD, lr=0.2)
-        measures = (tm.measures.TruncatedAccuracy((2, 8, 16, 32, 61)),)
+        measures = (lab.measures.TruncatedAccuracy((2, 8, 16, 32, 61)),)
         runs.append(
             tm.train(
                 tm.modules.mlp(64, (64, 64), 10),
@@ -315,14 +316,14 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         left = runs[name]["component_error"]
         size = (left**2).mean("seed") ** 0.5
         part: xr.DataArray = (size / size.isel(time=0)).isel(component=[0, 1, 2, 3, 4, 5])
-        found[f"Components, {name}"] = tm.plot.labelled_lines(
+        found[f"Components, {name}"] = lab.plot.labelled_lines(
             part,
             "component",
             null=1.0,
             title=f"Linear network, {name}",
             y_title="error along a component, part of the first",
         )
-    found["Noisy labels, loss on clean ones"] = tm.plot.labelled_lines(
+    found["Noisy labels, loss on clean ones"] = lab.plot.labelled_lines(
         xr.concat([runs[name]["loss"].isel(group=0) for name in (LEADING, TRAILING)], "signal").assign_coords(
             signal=["large components", "small components"]
         ),
@@ -330,7 +331,7 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         title="Linear network, noisy labels: loss on clean ones, by where the signal lies",
         y_title="loss on clean labels",
     )
-    found["Digits, leading components"] = tm.plot.labelled_lines(
+    found["Digits, leading components"] = lab.plot.labelled_lines(
         runs["digits"]["truncated_accuracy"].isel(group=0),
         "kept",
         null=runs["digits"]["truncated_accuracy_null"].isel(group=0).mean("seed"),

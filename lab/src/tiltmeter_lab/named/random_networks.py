@@ -11,6 +11,7 @@ import torch
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_and_error
@@ -68,8 +69,8 @@ def _frequency(setting: Setting, activation: str, magnitude: float, seed: int) -
                 layer.weight.uniform_(-bound, bound)
                 layer.bias.uniform_(-magnitude, magnitude)
     corners = tm.GroupedData(np.array([[-1.0, -1.0], [1.0, 1.0]] * 30), [0, 1] * 30, [0, 1] * 30)
-    reading = tm.measure(
-        tm.measures.NetworkComplexity(plane="inputs", extent=1.0, points=setting.points), model, corners
+    reading = lab.measure(
+        lab.measures.NetworkComplexity(plane="inputs", extent=1.0, points=setting.points), model, corners
     )
     return float(reading["grid_frequency"])
 

@@ -10,6 +10,7 @@ import numpy as np
 from torch import nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim, whether
 from tiltmeter_lab.shared.drawn_ensemble import drawn_ensemble
@@ -55,8 +56,8 @@ def two_groups(
     setting: Setting, contrast: tuple[float, float], rate: float | None
 ) -> tuple[tm.GroupedData, tm.GroupedData]:
     """Return different training digits in the two groups, and the same test digits in both orientations."""
-    train, test = tm.data.mnist("train"), tm.data.mnist("test")
-    pixels = tm.data.standardised(np.concatenate([train.x, test.x]))
+    train, test = lab.data.mnist("train"), lab.data.mnist("test")
+    pixels = lab.data.standardised(np.concatenate([train.x, test.x]))
     pixels -= pixels.mean(0)
     y = np.where(np.concatenate([train.y, test.y]) % 2 == 0, 1, -1)
     rng = np.random.default_rng(0)

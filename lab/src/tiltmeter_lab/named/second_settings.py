@@ -13,6 +13,7 @@ import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim, not_run
 from tiltmeter_lab.named import equilibrium_bias, low_sensitivity, overparametrisation_gap, pipeline_atlas
@@ -126,7 +127,7 @@ def _architectures() -> dict[str, Callable[[], nn.Module]]:
 
 def _patches(setting: Setting, name: str) -> tm.Trajectory:
     """Networks on Fashion-MNIST, with noise on patches of 7 x 7 pixels."""
-    images, seeds = tm.data.fashion_mnist("train"), range(SEEN, SEEN + setting.seeds)
+    images, seeds = lab.data.fashion_mnist("train"), range(SEEN, SEEN + setting.seeds)
     runs = []
     for seed in seeds:
         chosen = np.random.default_rng([seed, 1]).permutation(len(images))[:2000]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared import shortcut_availability, shortcut_domino, shortcut_moons, shortcut_shares
@@ -90,12 +91,12 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
             *(runs[name] for name in names), curve="probe_accuracy", labels=list(names.values())
         ),
         "Which cue decides": tm.plot.curves(
-            tm.plot.as_groups(runs["domino"], "cue_adoption", "cue"), curve="cue_adoption"
+            lab.plot.as_groups(runs["domino"], "cue_adoption", "cue"), curve="cue_adoption"
         ),
         "Shares of the representation": tm.plot.curves(
-            tm.plot.as_groups(runs["shares"], "feature_variance", "feature"), curve="feature_variance"
+            lab.plot.as_groups(runs["shares"], "feature_variance", "feature"), curve="feature_variance"
         ),
-        "Bias towards the louder feature": tm.plot.reliance(
+        "Bias towards the louder feature": lab.plot.reliance(
             {label: runs[name]["availability_bias"] for name, label in kinds.items()}
         ),
     }

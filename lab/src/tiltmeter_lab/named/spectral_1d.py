@@ -12,6 +12,7 @@ import torch
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.arrival import first_below, times_later
@@ -59,10 +60,10 @@ def _arm(setting: Setting, name: str) -> tm.Trajectory:
 def _train(setting: Setting, name: str, seed: int) -> tm.Trajectory:
     count = len(setting.frequencies)
     amplitudes = tuple(np.linspace(1.0, 4.0, count).tolist()) if name == "rising amplitudes" else (1.0,) * count
-    target = tm.data.synthetic.Sines(
-        setting.frequencies, amplitudes, tm.data.synthetic.random_phases(setting.frequencies, seed), setting.low, 1.0
+    target = lab.data.Sines(
+        setting.frequencies, amplitudes, lab.data.random_phases(setting.frequencies, seed), setting.low, 1.0
     )
-    data = tm.data.synthetic.sines(target, setting.points)
+    data = lab.data.sines(target, setting.points)
     torch.manual_seed(seed)
     wave = name == "sine activation"
     model = tm.modules.mlp(1, (setting.width,) * setting.hidden, 1, "sine" if wave else "relu")
@@ -76,7 +77,7 @@ def _train(setting: Setting, name: str, seed: int) -> tm.Trajectory:
         data,
         data,
         tm.Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=setting.points),
-        watch=tm.Watch(when=tm.record.every(setting.held_out), measures=(tm.measures.FrequencyError(target),)),
+        watch=tm.Watch(when=tm.record.every(setting.held_out), measures=(lab.measures.FrequencyError(target),)),
         seed=seed,
     )
 
@@ -148,7 +149,7 @@ def _order(times: xr.DataArray) -> list[float]:
 def pictures(runs: Runs) -> Mapping[str, Any]:
     """The error of every frequency over training, one picture per arm; answering zero has error 1."""
     return {
-        f"Spectral bias, {name}": tm.plot.labelled_lines(
+        f"Spectral bias, {name}": lab.plot.labelled_lines(
             found["frequency_error"], "frequency", null=1.0, title=f"Error of every frequency, {name}"
         )
         for name, found in runs.items()

@@ -16,6 +16,7 @@ import torch
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import best_of_others, mean_and_error
@@ -91,7 +92,7 @@ def _train(setting: Setting, noise: float, seed: int) -> tm.Trajectory:
         watch=tm.Watch(
             when=tm.record.log_spaced(6),
             measures=(
-                tm.measures.LineSpectrum(("random",), setting.lines, window="hann", detrend="linear", constant=False),
+                lab.measures.LineSpectrum(("random",), setting.lines, window="hann", detrend="linear", constant=False),
                 HeldOut(held_out),
             ),
         ),
@@ -184,14 +185,14 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         for read in (high_share, lambda found: found["held_out_error"])
     )
     return {
-        "Share of high frequencies": tm.plot.labelled_lines(
+        "Share of high frequencies": lab.plot.labelled_lines(
             share,
             "labels",
             null=0.0,  # logits linear along the lines, detrended
             title="Lines through training images",
             y_title="share of energy at high frequency",
         ),
-        "Error on points not trained on": tm.plot.labelled_lines(
+        "Error on points not trained on": lab.plot.labelled_lines(
             failed, "labels", null=0.9, title="Error beside the lines", y_title="error on points not trained on"
         ),
     }

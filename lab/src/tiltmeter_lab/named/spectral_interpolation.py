@@ -12,6 +12,7 @@ import torch
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_claim
@@ -62,7 +63,7 @@ def _train(setting: Setting, name: str, seed: int) -> tm.Trajectory:
         watch=tm.Watch(
             when=tm.record.log_spaced(4),
             measures=(
-                tm.measures.LineSpectrum(lines=setting.lines, window="hann", detrend="linear", signal="distance"),
+                lab.measures.LineSpectrum(lines=setting.lines, window="hann", detrend="linear", signal="distance"),
             ),
         ),
         seed=seed,
@@ -146,12 +147,12 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
         own, null = high_energy(runs[name]), high_energy(runs[name], null=True)
         both = xr.concat([own, null.assign_coords(path=[f"{path}, null" for path in null.path.values])], "path")
         log = xr.apply_ufunc(np.log10, both)
-        found[f"Energy at high frequency, {name}"] = tm.plot.labelled_lines(
+        found[f"Energy at high frequency, {name}"] = lab.plot.labelled_lines(
             log, "path", title=f"Digits, {name}", y_title="log10 of the energy at high frequency along lines"
         )
     last = runs["many points"]["energy_ratio"].isel(time=-1).sel(frequency=slice(1, None))
     null = runs["many points"]["energy_ratio_null"].isel(time=-1).sel(frequency=slice(1, None))
-    found["Spectrum along lines"] = tm.plot.labelled_lines(
+    found["Spectrum along lines"] = lab.plot.labelled_lines(
         last, "path", "frequency", null=null.mean(("path", "seed")), title="Digits, at the end of training"
     )
     return found

@@ -13,6 +13,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.arms import made
@@ -85,14 +86,14 @@ def run(setting: Setting, keep: Keep) -> Runs:
 
 def _kernels(setting: Setting) -> tm.Trajectory:
     highest = min(max(EIGENVALUES), setting.grid // 2 - 1)
-    chosen = tm.measures.KernelSpectrum(points=setting.grid, frequencies=EIGENVALUES[:highest])
-    data = tm.data.synthetic.sines(tm.data.synthetic.Sines((1,)), setting.grid, circle=True)
+    chosen = lab.measures.KernelSpectrum(points=setting.grid, frequencies=EIGENVALUES[:highest])
+    data = lab.data.sines(lab.data.Sines((1,)), setting.grid, circle=True)
     seeds = range(setting.seeds)
     names = ("frequency_eigenvalue", "frequency_eigenvalue_null")
     parts = {name: np.zeros((1, len(BIASES), len(chosen.frequencies), setting.seeds)) for name in names}
     for i in range(len(BIASES)):
         for seed, model in zip(seeds, made(lambda b=i == 0: FirstLayer(setting.width, b), seeds), strict=True):  # type: ignore[misc]
-            found = tm.measure(chosen, model, data)
+            found = lab.measure(chosen, model, data)
             for name in names:
                 parts[name][0, i, :, seed] = found[name].values
     coords = {"time": [0], "network": list(BIASES), "frequency": list(chosen.frequencies), "seed": list(seeds)}
@@ -103,9 +104,7 @@ def _kernels(setting: Setting) -> tm.Trajectory:
 
 
 def _density(setting: Setting, frequency: int, amplitude: float) -> tm.Trajectory:
-    data = tm.data.synthetic.sines(
-        tm.data.synthetic.Sines((frequency,), (amplitude,)), setting.points, DENSITIES, circle=True
-    )
+    data = lab.data.sines(lab.data.Sines((frequency,), (amplitude,)), setting.points, DENSITIES, circle=True)
     held_out, sgd = _inner(data), partial(torch.optim.SGD, lr=setting.lr)
     runs = []
     for seed, model in enumerate(made(lambda: FirstLayer(setting.width, True), range(setting.seeds))):
@@ -155,14 +154,14 @@ def claims(runs: Runs) -> tuple[Claim, ...]:
     kernel = runs["kernel"]["frequency_eigenvalue"].isel(time=0)
     grid: Any = runs["kernel"].origin.settings["points"]
     wave = kernel["frequency"].values
-    theory = TWICE * tm.measures.circle_eigenvalues(int(wave[-1]), points=int(grid))[wave]
+    theory = TWICE * lab.measures.circle_eigenvalues(int(wave[-1]), points=int(grid))[wave]
     own, without = (kernel.sel(network=name).transpose("seed", "frequency").values for name in BIASES)
     odd = [i for i, k in enumerate(wave) if k % 2 and 3 <= k < wave[-1]]
     missing = without[:, odd] / without[:, [i + 1 for i in odd]] if odd else np.full((1, 1), np.nan)
     waves = [int(name.split()[1]) for name in runs if name.startswith("frequency")]
     times = {k: half_times(runs[f"frequency {k}"]) for k in waves}
     trained: Any = runs[f"frequency {waves[0]}"].origin.settings["train"]
-    expected = {k: tm.measures.region_half_times(k, DENSITIES, int(trained["points"]), BORDER) for k in waves}
+    expected = {k: lab.measures.region_half_times(k, DENSITIES, int(trained["points"]), BORDER) for k in waves}
     large = np.abs(half_times(runs[LARGE]) / expected[waves[1]] - 1.0).max(1)
     off = np.max([np.abs(times[k] / expected[k] - 1.0).max(1) for k in waves], axis=0)
     ratios = {k: found[:, 1] / found[:, 0] for k, found in times.items()}
@@ -234,13 +233,13 @@ def pictures(runs: Runs) -> Mapping[str, Any]:
     null = kernel["frequency_eigenvalue_null"].isel(time=0).mean(("network", "seed"))
     words = "eigenvalue times squared frequency"
     found = {
-        title: tm.plot.labelled_lines(
+        title: lab.plot.labelled_lines(
             squared, "network", "frequency", null=null * null["frequency"] ** 2, title=title, y_title=words
         )
     }
     for name in runs:
         if name != "kernel":
-            found[f"What is left, {name}"] = tm.plot.labelled_lines(
+            found[f"What is left, {name}"] = lab.plot.labelled_lines(
                 left(runs[name]).assign_coords(group=["dense", "sparse"]).rename(group="points"),
                 "points",
                 null=1.0,

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_and_error
@@ -19,7 +20,7 @@ NEEDS: tuple[str, ...] = ("adult", "compas", "german")
 TABLES: dict[str, Callable[[], tuple[tm.GroupedData, tm.GroupedData]]] = {
     "Adult by sex": lambda: tm.data.adult("sex"),
     "COMPAS by race": lambda: tm.data.compas(),
-    "German credit by sex": lambda: tm.data.german("sex"),
+    "German credit by sex": lambda: lab.data.german("sex"),
 }
 #: Curves in which leaders are determined: they may cross in one and not in another.
 ASKED = ("loss", "error", "fpr", "tpr")

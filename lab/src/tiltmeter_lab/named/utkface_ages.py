@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_and_error
@@ -50,12 +51,12 @@ FULL = Setting(points=23_705, steps=3000, seeds=6)
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """The same faces and networks, held-out faces in groups by sex and by race."""
-    faces = tm.data.utkface()
+    faces = lab.data.utkface()
     places = np.sort(np.random.default_rng(FRESH).permutation(len(faces))[: setting.points])
 
     def make(group: str) -> tm.Trajectory:
         codes = faces.sex if group == "sex" else faces.race
-        names = np.array(tm.data.SEXES if group == "sex" else tm.data.RACES)
+        names = np.array(lab.data.SEXES if group == "sex" else lab.data.RACES)
         x = scaled(faces.pictures, places, setting.side)
         data = tm.GroupedData(x, (faces.age[places] > AGE).astype(int), names[codes[places]])
         return over_folds(setting, data, CURVES, partial(torch.optim.SGD, lr=setting.lr, momentum=0.9), FRESH)

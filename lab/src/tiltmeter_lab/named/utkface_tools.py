@@ -10,6 +10,7 @@ import numpy as np
 import torch
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.named.utkface_ages import AGE
@@ -56,14 +57,14 @@ def arms() -> dict[str, tuple[Any, ...]]:
 
 def run(setting: Setting, keep: Keep) -> Runs:
     """By sex: a forecast and the training it is of. By race: the same splits with every intervention."""
-    faces = tm.data.utkface()
+    faces = lab.data.utkface()
     places = np.sort(np.random.default_rng(FRESH).permutation(len(faces))[: setting.points])
     read: dict[str, np.ndarray] = {}  # the photographs, once for all runs
 
     def split(group: str, seed: int) -> tuple[tm.GroupedData, tm.GroupedData]:
         if not read:
             read["x"] = scaled(faces.pictures, places, setting.side)
-        codes, names = (faces.sex, tm.data.SEXES) if group == "sex" else (faces.race, tm.data.RACES)
+        codes, names = (faces.sex, lab.data.SEXES) if group == "sex" else (faces.race, lab.data.RACES)
         data = tm.GroupedData(read["x"], (faces.age[places] > AGE).astype(int), np.array(names)[codes[places]])
         train, held_out = data.split(held_out=0.25, seed=seed)
         return train, held_out

@@ -12,6 +12,7 @@ import xarray as xr
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.shared.random_streams import kept_streams
 
 
@@ -69,7 +70,7 @@ def read_runs(
         ) -> dict[str, xr.DataArray]:
             return {name: value for measure in of_seed for name, value in measure(snapshot).items()}
 
-        parts.append(tm.measure(readings, stacked.model(run), data[seed]))
+        parts.append(lab.measure(readings, stacked.model(run), data[seed]))
     return joined(parts, "seed", list(runs))
 
 

@@ -25,6 +25,7 @@ import torch
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.shared.atlas_tasks import SPECTRUM, WAVES, Task
 
 #: Name -> (task it is read off, space in which it is defined).
@@ -67,16 +68,16 @@ def read_biases(name: str, model: nn.Module, start: Start, task: Task) -> dict[s
     if name == "components":
         return {"principal components": _components(model, held_out)}
     features = {"easy": task.easy, "hard": task.hard}
-    exchanged = tm.measure(tm.measures.Randomised(features), model, held_out)["randomised_accuracy"].sel(part="set")
+    exchanged = lab.measure(lab.measures.Randomised(features), model, held_out)["randomised_accuracy"].sel(part="set")
     inputs = int(np.prod(held_out.x.shape[1:]))
-    directions = tm.measure(
-        tm.measures.ProjectionDependence(ranks=FEW_RANKS if inputs < 16 else RANKS), model, held_out
+    directions = lab.measure(
+        lab.measures.ProjectionDependence(ranks=FEW_RANKS if inputs < 16 else RANKS), model, held_out
     )
     knows = float(directions["projection_accuracy"].sel(part="none").max()) > LEARNED
     needed = float(directions["dependence_rank"] / directions["dependence_rank_null"]) if knows else np.nan
-    ranks = tm.measure(tm.measures.EffectiveRank(), model, held_out)
-    noise = tm.measure(
-        tm.measures.NoiseSensitivity(sigma=0.2, patch=inputs // 8, repeats=1, points=80), model, held_out
+    ranks = lab.measure(lab.measures.EffectiveRank(), model, held_out)
+    noise = lab.measure(
+        lab.measures.NoiseSensitivity(sigma=0.2, patch=inputs // 8, repeats=1, points=80), model, held_out
     )
     return {
         "shortcut": float(exchanged.sel(feature="hard") - exchanged.sel(feature="easy")),
@@ -92,7 +93,7 @@ def read_biases(name: str, model: nn.Module, start: Start, task: Task) -> dict[s
 
 def _frequency(model: nn.Module, held_out: tm.GroupedData) -> float:
     """Shares learned of the two waves; an error above 1 is nothing learned."""
-    error = tm.measure(tm.measures.FrequencyError(WAVES, points=len(held_out)), model, held_out)[
+    error = lab.measure(lab.measures.FrequencyError(WAVES, points=len(held_out)), model, held_out)[
         "frequency_error"
     ].values
     learned = 1.0 - np.minimum(error, 1.0)
@@ -111,14 +112,14 @@ def _components(model: nn.Module, held_out: tm.GroupedData) -> float:
 
 
 def _distributional(model: nn.Module, held_out: tm.GroupedData) -> float:
-    found = tm.measure(
-        tm.measures.CloneAccuracy({"class covariance": tm.data.synthetic.ClassCovariance()}), model, held_out
-    )["clone_accuracy"].values
+    found = lab.measure(lab.measures.CloneAccuracy({"class covariance": lab.data.ClassCovariance()}), model, held_out)[
+        "clone_accuracy"
+    ].values
     return float((found[1] - 0.5) / (found[0] - 0.5)) if found[0] > LEARNED else np.nan
 
 
 def _low_rank(model: nn.Module, held_out: tm.GroupedData) -> float:
-    found = tm.measure(tm.measures.StableRank(), model, held_out)
+    found = lab.measure(lab.measures.StableRank(), model, held_out)
     ratio = found["stable_rank"].values / found["stable_rank_null"].values
     # The last layer has one row, whose rank is 1 whatever it holds.
     return float(1.0 - ratio[:-1].mean())

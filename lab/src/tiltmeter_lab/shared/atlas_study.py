@@ -12,9 +12,10 @@ import numpy as np
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.study.folder import CELL
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep
 from tiltmeter_lab.kept import Kept
+from tiltmeter_lab.study.folder import CELL
 
 #: The folder of the cells, beside the runs of the experiment.
 CELLS = "study"
@@ -35,8 +36,8 @@ def study_run(
     Every variable of the table is a curve whose first dimension, `moment`, became `time`: 0, 1, ... in its order.
     """
 
-    def study_in(place: Path) -> tm.Study:
-        return tm.Study(cell, {**factors, "seeds": [seeds]}, None, place, fraction=fraction, version=version)
+    def study_in(place: Path) -> lab.Study:
+        return lab.Study(cell, {**factors, "seeds": [seeds]}, None, place, fraction=fraction, version=version)
 
     if not isinstance(keep, Kept):
         with TemporaryDirectory() as folder:
@@ -50,7 +51,7 @@ def study_run(
     return keep(name, lambda: _computed(study, factors, seeds, keep.tells))
 
 
-def _computed(study: tm.Study, factors: Mapping[str, Sequence[Any]], seeds: int, progress: bool) -> tm.Trajectory:
+def _computed(study: lab.Study, factors: Mapping[str, Sequence[Any]], seeds: int, progress: bool) -> tm.Trajectory:
     status = study.run(progress=progress)
     if status.failed:
         failure = study.failures()[0]
@@ -58,13 +59,13 @@ def _computed(study: tm.Study, factors: Mapping[str, Sequence[Any]], seeds: int,
     return _as_run(study, factors, seeds)
 
 
-def cell_seconds(study: tm.Study) -> list[float]:
+def cell_seconds(study: lab.Study) -> list[float]:
     """What every complete cell took, in the order of `results`."""
     places = [study.places.result(cell.key) / CELL for cell in study.all_cells]
     return [float(json.loads(place.read_bytes())["seconds"]) for place in places if place.exists()]
 
 
-def _as_run(study: tm.Study, factors: Mapping[str, Sequence[Any]], seeds: int) -> tm.Trajectory:
+def _as_run(study: lab.Study, factors: Mapping[str, Sequence[Any]], seeds: int) -> tm.Trajectory:
     table = study.table()
     curves = {}
     for variable in table.data_vars:

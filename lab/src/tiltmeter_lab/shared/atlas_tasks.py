@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 
 #: The last one is images, 8 x 8 pixels of handwritten digits; the others are independent coordinates.
 DATA = ("uniform", "dense half", "normal", "digits")
-WAVES = tm.data.synthetic.Sines((1, 4))
+WAVES = lab.data.Sines((1, 4))
 #: Coordinates of the task with an easy and a hard feature, and which of them those are.
 INPUTS, EASY, HARD = 8, (0,), (1, 2)
 #: Variances of the principal components, from the largest to the smallest.

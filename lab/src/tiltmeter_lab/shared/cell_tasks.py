@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 
 #: The cells by name; the attribute that goes with a label is the one of the same number.
 CELLS = {(label, attribute): f"label {label}, attribute {attribute}" for label in (0, 1) for attribute in (0, 1)}
@@ -147,7 +148,7 @@ def _patch(x: np.ndarray, attribute: np.ndarray, rng: np.random.Generator) -> np
 def _small_mnist() -> tuple[np.ndarray, np.ndarray]:
     """Test images of MNIST in 14 x 14 pixels between 0 and 1."""
 
-    images = tm.data.mnist("test")
+    images = lab.data.mnist("test")
     pixels = np.asarray(images.x, dtype=float).reshape(-1, 14, 2, 14, 2).mean((2, 4))
     return pixels.reshape(len(pixels), -1) / pixels.max(), np.asarray(images.y)
 

@@ -9,6 +9,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.arrival import first_below
@@ -45,7 +46,7 @@ def stopped_run(model: nn.Module, x: np.ndarray, seed: int, leading: bool, lr: f
         noisy,
         clean,
         recipe,
-        watch=tm.Watch(when=tm.record.every(10), measures=(tm.measures.ComponentError(),)),
+        watch=tm.Watch(when=tm.record.every(10), measures=(lab.measures.ComponentError(),)),
         seed=seed,
     )
 

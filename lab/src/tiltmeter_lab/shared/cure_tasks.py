@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 
 Source = Literal["toy", "digits", "fashion-mnist", "adult"]
 #: Sources that must be downloaded.
@@ -103,7 +104,7 @@ def _pictures(source: str) -> tuple[np.ndarray, np.ndarray]:
         train, held_out = tm.data.plain_digits()
         pixels, label = np.concatenate([train.x, held_out.x]), np.concatenate([train.y, held_out.y])
     else:
-        images = tm.data.fashion_mnist("test")
+        images = lab.data.fashion_mnist("test")
         pixels, label = images.x, images.y
     flat = np.asarray(pixels, dtype=float).reshape(len(pixels), -1)
     return flat / flat.max(), np.asarray(label)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 
 
 def _digits() -> tuple[tm.GroupedData, tm.GroupedData]:
@@ -21,13 +22,13 @@ def _digits() -> tuple[tm.GroupedData, tm.GroupedData]:
 
 def _mnist() -> tuple[tm.GroupedData, tm.GroupedData]:
 
-    images = tm.data.mnist("test")
+    images = lab.data.mnist("test")
     return _two_labels(images.x, images.y % 2)
 
 
 def _fashion() -> tuple[tm.GroupedData, tm.GroupedData]:
 
-    images = tm.data.fashion_mnist("train")
+    images = lab.data.fashion_mnist("train")
     # Worn above the waist; groups are lighter and darker pictures.
     light = np.asarray(images.x, dtype=float).reshape(len(images.x), -1).mean(1)
     return _two_labels(images.x, np.isin(images.y, (0, 2, 4, 6)), light > np.quantile(light, 0.7))

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.shared.picture_tasks import random_task
 
 if TYPE_CHECKING:
     from torch import nn
 
-PICTURES = {"mnist": tm.data.mnist, "fashion-mnist": tm.data.fashion_mnist, "cifar10": tm.data.cifar10}
+PICTURES = {"mnist": lab.data.mnist, "fashion-mnist": lab.data.fashion_mnist, "cifar10": lab.data.cifar10}
 PEOPLE: dict[str, Callable[[], tuple[tm.GroupedData, tm.GroupedData]]] = {
     "adult": tm.data.adult,
     "compas": tm.data.compas,
@@ -81,7 +82,7 @@ def of_people(number: int, data: str) -> Task:
 
 
 @cache
-def _images(name: str) -> tm.data.Images:
+def _images(name: str) -> lab.data.Images:
     return PICTURES[name]()
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.shared.network_students import student, told
 from tiltmeter_lab.shared.picture_groups import FRESH
 from tiltmeter_lab.shared.picture_tasks import rotated
@@ -26,10 +27,10 @@ def digit_images() -> tuple[tm.GroupedData, tm.GroupedData]:
 
 def clothes(examples: int, held_out: int) -> tuple[tm.GroupedData, tm.GroupedData]:
     """Return images of Fashion-MNIST and held-out ones in both groups; the label is whether the class is 5 or more."""
-    train, test = tm.data.fashion_mnist("train"), tm.data.fashion_mnist("test")
+    train, test = lab.data.fashion_mnist("train"), lab.data.fashion_mnist("test")
     rng = np.random.default_rng(FRESH)
     drawn, seen = rng.permutation(len(train))[:examples], rng.permutation(len(test))[:held_out]
-    pixels = tm.data.standardised(np.concatenate([train.x[drawn], test.x[seen]]))
+    pixels = lab.data.standardised(np.concatenate([train.x[drawn], test.x[seen]]))
     pixels = pixels - pixels.mean()
     y = np.where(np.concatenate([train.y[drawn], test.y[seen]]) >= 5, 1.0, -1.0)
     new = np.arange(len(drawn), len(y))

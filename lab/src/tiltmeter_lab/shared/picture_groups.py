@@ -7,6 +7,7 @@ from typing import Literal
 import numpy as np
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 
 Source = Literal["digits", "fashion-mnist"]
 UPRIGHT, TURNED = "upright", "turned"
@@ -76,10 +77,10 @@ def _pictures(source: Source, draw: int) -> tuple[np.ndarray, np.ndarray, np.nda
 
         bunch = load_digits()
         order = np.random.default_rng(draw + 1).permutation(len(bunch.target))
-        x, y = tm.data.standardised(bunch.images)[order], bunch.target[order].astype(np.int64)
+        x, y = lab.data.standardised(bunch.images)[order], bunch.target[order].astype(np.int64)
         return x[:1200], y[:1200], x[1200:], y[1200:]
 
-    train, test = tm.data.fashion_mnist("train"), tm.data.fashion_mnist("test")
-    x = tm.data.standardised(np.concatenate([train.x, test.x]))
+    train, test = lab.data.fashion_mnist("train"), lab.data.fashion_mnist("test")
+    x = lab.data.standardised(np.concatenate([train.x, test.x]))
     cut = len(train)
     return x[:cut], np.asarray(train.y, np.int64), x[cut:], np.asarray(test.y, np.int64)

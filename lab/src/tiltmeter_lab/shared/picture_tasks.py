@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 
 
 def rotated(x: np.ndarray, degrees: float) -> np.ndarray:
@@ -90,8 +91,8 @@ def random_task(
         raise ValueError(f"Two groups of four classes need eight. Found {len(classes)}.")
     drawn = rng.permutation(classes)[:8].tolist()
     groups = {"a": (drawn[0:2], drawn[2:4]), "b": (drawn[4:6], drawn[6:8])}
-    data = tm.data.by_classes(
-        tm.data.standardised(np.asarray(images).reshape(len(images), -1)), np.asarray(labels), groups
+    data = lab.data.by_classes(
+        lab.data.standardised(np.asarray(images).reshape(len(images), -1)), np.asarray(labels), groups
     )
-    train, away = tm.data.set_aside(data, held_out, rng)
-    return tm.data.mixed(train, {"a": rho, "b": 1.0 - rho}, seed=int(rng.integers(2**31))), away
+    train, away = lab.data.set_aside(data, held_out, rng)
+    return lab.data.mixed(train, {"a": rho, "b": 1.0 - rho}, seed=int(rng.integers(2**31))), away

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.shared.forecast_tasks import PICTURES, _images
 from tiltmeter_lab.shared.picture_tasks import random_task
 
@@ -91,7 +92,7 @@ class RouteTask:
         if self.data == "adult":
             return tm.data.adult()
         if self.data == "german":
-            return tm.data.german("age" if self.three else "sex")
+            return lab.data.german("age" if self.three else "sex")
         if self.data == "compas":
             both = ("African-American", "Caucasian")
             return tm.data.compas((*both, "Hispanic") if self.three else both)
@@ -103,10 +104,10 @@ class RouteTask:
             return random_task(x, images.y, rng, self.rho, held_out)
         classes = rng.permutation(np.unique(images.y))[:6].tolist()
         groups = {name: ([classes[2 * i]], [classes[2 * i + 1]]) for i, name in enumerate("abc")}
-        flat = tm.data.standardised(x.reshape(len(x), -1))
-        train, validation = tm.data.set_aside(tm.data.by_classes(flat, np.asarray(images.y), groups), held_out, rng)
+        flat = lab.data.standardised(x.reshape(len(x), -1))
+        train, validation = lab.data.set_aside(lab.data.by_classes(flat, np.asarray(images.y), groups), held_out, rng)
         rest = (1.0 - self.rho) / 2
-        return tm.data.mixed(train, {"a": self.rho, "b": rest, "c": rest}, seed=int(rng.integers(2**31))), validation
+        return lab.data.mixed(train, {"a": self.rho, "b": rest, "c": rest}, seed=int(rng.integers(2**31))), validation
 
     def model(self, inputs: int) -> nn.Module:
         """The network, initialised from torch's stream."""

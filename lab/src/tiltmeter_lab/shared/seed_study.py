@@ -15,6 +15,7 @@ from typing import Any
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Keep, Runs, find
 from tiltmeter_lab.kept import Kept
 from tiltmeter_lab.shared.atlas_study import CELLS, cell_seconds
@@ -35,7 +36,7 @@ def seed_study(keep: Keep, name: str, setting: Any, arms: Sequence[str], seeds: 
     plain = json.loads(json.dumps(asdict(setting)))
     parts = [list(seeds[first : first + together]) for first in range(0, len(seeds), together)]
     cells = [{"experiment": name, "arm": arm, "seeds": part, "setting": plain} for part in parts for arm in arms]
-    study = tm.Study(arm_cell, cells=cells, seeds=None, to=Path(keep.place) / CELLS, version=VERSION)
+    study = lab.Study(arm_cell, cells=cells, seeds=None, to=Path(keep.place) / CELLS, version=VERSION)
     if not keep.partial:
         study.run(progress=keep.tells)
         if failures := study.failures():

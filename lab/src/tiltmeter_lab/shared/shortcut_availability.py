@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_claim, share_claim
@@ -42,7 +43,7 @@ def converged_linear(setting: Amplified, seeds: int) -> tm.Trajectory:
 def _linear(setting: Amplified, ratio: float, seed: int) -> tm.Trajectory:
     from sklearn.linear_model import LogisticRegression
 
-    latents = tm.data.synthetic.Latents(setting.predictivity, (ratio, 1.0), setting.d)
+    latents = lab.data.Latents(setting.predictivity, (ratio, 1.0), setting.d)
     data = latents.sample(setting.points, seed)
     fitted = LogisticRegression(C=np.inf, solver="newton-cholesky", tol=1e-12, fit_intercept=False)
     # The data lie in the plane of the two features, and gradient descent from zero stays in it.
@@ -50,7 +51,7 @@ def _linear(setting: Amplified, ratio: float, seed: int) -> tm.Trajectory:
     model = nn.Linear(setting.d, 1, bias=False).double()
     with torch.no_grad():
         model.weight.copy_(torch.as_tensor(fitted.coef_ @ latents.frame))
-    found = tm.measure(tm.measures.Availability(latents), model, data)
+    found = lab.measure(lab.measures.Availability(latents), model, data)
     curves = {name: values.expand_dims(time=[0]) for name, values in found.items()}
     return tm.Trajectory(curves, "step", tm.record.Origin("equilibrium", settings={"ratio": ratio}, seeds=(seed,)))
 
@@ -65,7 +66,7 @@ def networks(setting: Amplified, depth: int, seeds: int) -> tm.Trajectory:
 
 
 def _network(setting: Amplified, depth: int, ratio: float, seed: int) -> tm.Trajectory:
-    latents = tm.data.synthetic.Latents(setting.predictivity, (ratio, 1.0), setting.d)
+    latents = lab.data.Latents(setting.predictivity, (ratio, 1.0), setting.d)
     data = latents.sample(setting.points, seed)
     torch.manual_seed(seed)
     return tm.train(
@@ -74,7 +75,7 @@ def _network(setting: Amplified, depth: int, ratio: float, seed: int) -> tm.Traj
         data,
         tm.Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=setting.batch),
         watch=tm.Watch(
-            when=tm.record.at([0, setting.steps // 10, setting.steps]), measures=(tm.measures.Availability(latents),)
+            when=tm.record.at([0, setting.steps // 10, setting.steps]), measures=(lab.measures.Availability(latents),)
         ),
         seed=seed,
     )

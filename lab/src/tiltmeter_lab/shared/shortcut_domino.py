@@ -10,6 +10,7 @@ import xarray as xr
 from torch import nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_claim, share_claim
@@ -70,8 +71,8 @@ def _one(setting: Domino, seed: int) -> tm.Trajectory:
         watch=tm.Watch(
             when=tm.record.at(evaluations),
             measures=(
-                tm.measures.LastLayerProbe(seed=seed, most_steps=300),
-                tm.measures.CueAdoption(("easy block", "digit"), cells),
+                lab.measures.LastLayerProbe(seed=seed, most_steps=300),
+                lab.measures.CueAdoption(("easy block", "digit"), cells),
             ),
         ),
         seed=seed,
@@ -86,10 +87,10 @@ def digits_with_block(amplitude: float, seed: int) -> tuple[tm.GroupedData, tm.G
     order = np.random.default_rng(seed).permutation(len(bunch.target))
     first, second = order[:1000], order[1000:]
     y, x = bunch.target, (bunch.data / 16.0).astype(np.float32)
-    block = tm.data.synthetic.one_hot_block(np.arange(10), amplitude, 10).astype(np.float32)
+    block = lab.data.one_hot_block(np.arange(10), amplitude, 10).astype(np.float32)
 
     def made(places: np.ndarray, agreement: float, cells: bool = False) -> tm.GroupedData:
-        return tm.data.synthetic.dominoes(block, np.arange(10), x[places], y[places], agreement, cells, seed)
+        return lab.data.dominoes(block, np.arange(10), x[places], y[places], agreement, cells, seed)
 
     return made(first, 1.0), made(second, 0.0), made(second, 0.0, cells=True)
 

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_claim
@@ -55,7 +56,7 @@ def trained(setting: Moons, margin: float, strength: float, seeds: int) -> tm.Tr
 
 
 def _one(setting: Moons, margin: float, strength: float, seed: int) -> tm.Trajectory:
-    data = tm.data.synthetic.moons(margin, setting.points)
+    data = lab.data.moons(margin, setting.points)
     torch.manual_seed(seed)
     return tm.train(
         tm.modules.mlp(2, (setting.width,), 1),
@@ -66,7 +67,7 @@ def _one(setting: Moons, margin: float, strength: float, seed: int) -> tm.Trajec
         ),
         watch=tm.Watch(
             when=tm.record.at([0, setting.steps // 10, setting.steps // 2, setting.steps]),
-            measures=(tm.measures.Starvation(side=60),),
+            measures=(lab.measures.Starvation(side=60),),
             decide=lambda score: score > 0,
         ),
         seed=seed,

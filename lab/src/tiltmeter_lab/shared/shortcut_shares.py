@@ -8,6 +8,7 @@ from functools import partial
 import torch
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.catalogue import Runs
 from tiltmeter_lab.claim import Claim
 from tiltmeter_lab.shared.over_seeds import mean_claim
@@ -29,8 +30,8 @@ def trained(setting: Shares, seeds: int) -> tm.Trajectory:
 
 
 def _one(setting: Shares, seed: int) -> tm.Trajectory:
-    x = tm.data.synthetic.cube(setting.bits)
-    easy, hard = x[:, 0], tm.data.synthetic.Parity((1, 2, 3))(x)
+    x = lab.data.cube(setting.bits)
+    easy, hard = x[:, 0], lab.data.Parity((1, 2, 3))(x)
     data = tm.GroupedData(x, (easy > 0) + 2 * (hard > 0), "label")
     torch.manual_seed(seed)
     return tm.train(
@@ -40,7 +41,7 @@ def _one(setting: Shares, seed: int) -> tm.Trajectory:
         tm.Recipe(partial(torch.optim.Adam, lr=setting.lr), steps=setting.steps, batch=len(x)),
         watch=tm.Watch(
             when=tm.record.at([0, setting.steps // 8, setting.steps // 4, setting.steps // 2, setting.steps]),
-            measures=(tm.measures.FeatureVariance({"easy": easy, "hard": hard}),),
+            measures=(lab.measures.FeatureVariance({"easy": easy, "hard": hard}),),
         ),
         seed=seed,
     )

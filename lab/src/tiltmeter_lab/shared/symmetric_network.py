@@ -8,16 +8,17 @@ import torch
 import xarray as xr
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 
 
 def clusters_of(d: int, points: int, seed: int) -> tm.GroupedData:
     """The data of one seed."""
-    return tm.data.synthetic.symmetric_clusters(d, points, seed=seed)
+    return lab.data.symmetric_clusters(d, points, seed=seed)
 
 
-def extremes_of(data: tm.GroupedData) -> tm.measures.Extremes:
+def extremes_of(data: tm.GroupedData) -> lab.measures.Extremes:
     """Return the extremes of G for the logistic loss."""
-    return tm.measures.Pull(data.x, data.y / 2.0).extremes()
+    return lab.measures.Pull(data.x, data.y / 2.0).extremes()
 
 
 def network(d: int, width: int, scale: float, seed: int) -> torch.nn.Module:
@@ -28,7 +29,7 @@ def network(d: int, width: int, scale: float, seed: int) -> torch.nn.Module:
 
 def steps_to(reached: float, net: torch.nn.Module, rate: float, lr: float) -> int:
     """Return the steps until the sizes of aligned neurons add up to `reached`; a step adds a factor (1 + lr rate)^2."""
-    start = float(tm.measures.neurons_of(net).size.sum())
+    start = float(lab.measures.neurons_of(net).size.sum())
     return max(1, math.ceil(math.log(reached / start) / (2.0 * math.log1p(lr * rate))))
 
 
@@ -41,7 +42,7 @@ def descend(
         data,
         data,
         tm.Recipe(lr=lr, steps=steps, batch=len(data)),
-        watch=tm.Watch(when=when, measures=(tm.measures.EarlyAlignment(lr=lr),)),
+        watch=tm.Watch(when=when, measures=(lab.measures.EarlyAlignment(lr=lr),)),
         seed=seed,
     )
 

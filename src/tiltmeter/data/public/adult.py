@@ -64,3 +64,8 @@ def adult_table(part: str = "train") -> Any:
 def _members(table: Any, names: Sequence[str]) -> list[Any]:
     columns = [table[name].tolist() for name in names]
     return columns[0] if len(columns) == 1 else list(zip(*columns, strict=True))
+
+
+def whole() -> tuple[Any, ...]:
+    """All of the data set, part by part."""
+    return adult_table("train"), adult_table("test")

@@ -83,3 +83,8 @@ def compas_table(filtered: bool = True) -> Any:
         & table["score_text"].isin(["Low", "Medium", "High"])
     )
     return table[known & table["days_b_screening_arrest"].between(-30, 30)].reset_index(drop=True)
+
+
+def whole() -> tuple[Any, ...]:
+    """All of the data set, part by part."""
+    return (compas_table(filtered=False),)

@@ -10,6 +10,7 @@ import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal
 
@@ -151,7 +152,7 @@ def check(name: str) -> Presence:
     """
     folder = str(folder_of(name))
     try:
-        sizes = [len(part) for part in _loaders()[name]()]
+        sizes = [len(part) for part in _loader(name)()]
     except FileNotFoundError as error:
         return Presence(name, "absent", folder, str(error))
     except (ValueError, OSError) as error:
@@ -159,27 +160,6 @@ def check(name: str) -> Presence:
     return Presence(name, "present", folder, f"{' + '.join(f'{size:,}' for size in sizes)} points.")
 
 
-def _loaders() -> dict[str, Callable[[], tuple[Any, ...]]]:
-    """How to load each data set completely, part by part, in the same way as its users do."""
-    from tiltmeter.data.public.adult import adult_table
-    from tiltmeter.data.public.bar import bar
-    from tiltmeter.data.public.celeba import celeba
-    from tiltmeter.data.public.cifar10 import cifar10
-    from tiltmeter.data.public.compas import compas_table
-    from tiltmeter.data.public.german import german_table
-    from tiltmeter.data.public.mnist import fashion_mnist, mnist
-    from tiltmeter.data.public.utkface import utkface
-    from tiltmeter.data.public.waterbirds import waterbirds
-
-    return {
-        "mnist": lambda: (mnist("train"), mnist("test")),
-        "fashion-mnist": lambda: (fashion_mnist("train"), fashion_mnist("test")),
-        "cifar10": lambda: (cifar10("train"), cifar10("test")),
-        "adult": lambda: (adult_table("train"), adult_table("test")),
-        "compas": lambda: (compas_table(filtered=False),),
-        "german": lambda: (german_table(),),
-        "celeba": lambda: (celeba("train"), celeba("valid"), celeba("test")),
-        "waterbirds": lambda: (waterbirds("train"), waterbirds("valid"), waterbirds("test")),
-        "utkface": lambda: (utkface(),),
-        "bar": lambda: (bar("train"), bar("test")),
-    }
+def _loader(name: str) -> Callable[[], tuple[Any, ...]]:
+    module, _, function = source_of(name).load.partition(":")
+    return getattr(import_module(module), function)  # type: ignore[no-any-return]

@@ -7,8 +7,8 @@ from typing import Any
 
 from tiltmeter.cli.toml_file import check_keys
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.theory.samples import samples
 from tiltmeter.theory.cli.options import build_problem, class_problem, has_classes
+from tiltmeter.theory.samples import samples
 
 #: Held-out points of all groups together, the same number of each.
 HELD_OUT = 4000
