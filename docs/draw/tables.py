@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, fields
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+import tiltmeter_lab.interventions as of_the_lab
 from tiltmeter.interventions import INTERVENTIONS
 from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.interventions.intervention import Intervention
@@ -46,12 +46,12 @@ class InterventionRow:
 
 
 def intervention_rows() -> list[InterventionRow]:
-    """One row for every intervention, in the order of `INTERVENTIONS`.
+    """One row for every intervention, those of the laboratory last.
 
     >>> [row.cost for row in intervention_rows() if row.name in ("GroupDRO", "UPGrad", "JTT")]
     ['1', 'G + 1', '1 + 75 / steps']
     """
-    return [_intervention_row(name) for name in INTERVENTIONS]
+    return [_intervention_row(name) for name in (*INTERVENTIONS, *of_the_lab.INTERVENTIONS)]
 
 
 def intervention_table() -> str:
@@ -61,7 +61,8 @@ def intervention_table() -> str:
         "|---|---|---|---|---|---|---|",
     ]
     for row in intervention_rows():
-        link = f"[`{row.name}{row.settings}`](interventions-{row.kind}.md)"
+        page = "lab/interventions.md" if row.name in of_the_lab.INTERVENTIONS else f"interventions-{row.kind}.md"
+        link = f"[`{row.name}{row.settings}`]({page})"
         parts = (link, row.title, row.needs, row.cost, row.routes, row.exact, row.cannot)
         lines.append(f"| {' | '.join(parts)} |")
     return "\n".join(lines)
@@ -74,14 +75,13 @@ def _intervention_row(name: str) -> InterventionRow:
     settings = [
         f"{field.name}=" if field.kw_only else field.name for field in shown if field.name != "scout" or field.default
     ]
-    room = INTERVENTIONS[name].split(".")[2]
-    first = (import_module(kind.__module__).__doc__ or "").splitlines()[0]
+    room = kind.__module__.split(".")[2]
     own_loop = ("`Steering`",) if isinstance(law, (GroupIntervention, PointIntervention)) else ()
     return InterventionRow(
         name,
         f"({', '.join(settings)})",
         room,
-        first.split(": ", 1)[-1].rstrip("."),
+        law.title,
         law.needs,
         _cost(law),
         ", ".join((*(f"`{route}`" for route in law.routes), *own_loop)),

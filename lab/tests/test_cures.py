@@ -9,6 +9,7 @@ pytest.importorskip("torch")
 from tiltmeter import Trajectory
 from tiltmeter.interventions import INTERVENTIONS
 from tiltmeter.record import Origin
+from tiltmeter_lab.interventions import INTERVENTIONS as OF_THE_LAB
 from tiltmeter_lab.named.cures import Setting, _trained
 from tiltmeter_lab.shared.cell_tasks import ATTRIBUTE, CELLS, CONFLICTING, Sizes, inputs_of_attribute, parts
 from tiltmeter_lab.shared.cure_cards import chosen, interventions_of, label, needs_of
@@ -23,7 +24,7 @@ SMALL = Sizes(200, 40, 40, 60)
 def test_every_law_of_the_package_is_in_the_grid_or_left_out_by_name():
     grid = cure_grid(100, misleading=(0,))
     tried = {type(law).__name__ for settings in grid.values() for laws in settings for law in interventions_of(laws)}
-    assert tried | LEFT_OUT == set(INTERVENTIONS)
+    assert tried | LEFT_OUT == {*INTERVENTIONS, *OF_THE_LAB}
     assert not tried & LEFT_OUT
 
 

@@ -8,6 +8,7 @@ package that it needs, is not installed, the core works as if it had registered 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
@@ -38,6 +39,7 @@ def is_installed(group: str, name: str) -> bool:
     return _entry(group, name) is not None
 
 
+@cache  # what is installed does not change while a process runs, and to search it takes milliseconds
 def _entry(group: str, name: str) -> EntryPoint | None:
     return next(iter(entry_points(group=group, name=name)), None)
 

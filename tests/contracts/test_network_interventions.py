@@ -16,6 +16,8 @@ from tiltmeter.forecast.kernel.tangent import Tangent
 from tiltmeter.interventions import INTERVENTIONS
 from tiltmeter.interventions.stored import intervention_named
 
+lab = pytest.importorskip("tiltmeter_lab")
+
 I = tm.interventions
 #: Interventions that have no defaults; all others are tried as they come.
 GIVEN = {
@@ -23,12 +25,15 @@ GIVEN = {
     "DualAscent": I.DualAscent({"+": float("inf"), "-": 0.3}, 0.5),
     "GroupDRO": I.GroupDRO(0.5, every=5),
     "NormalisedGradient": I.NormalisedGradient(0.3, every=5),
-    "AttributionPrior": I.AttributionPrior((1,)),
-    "ProductOfExperts": I.ProductOfExperts(steps=5),
-    "Fish": I.Fish(0.2),
+    "AttributionPrior": lab.interventions.AttributionPrior((1,)),
+    "ProductOfExperts": lab.interventions.ProductOfExperts(steps=5),
+    "Fish": lab.interventions.Fish(0.2),
 }
-EXAMPLES = {name: GIVEN[name] if name in GIVEN else intervention_named(name)() for name in INTERVENTIONS}
-MORE = {"ProductOfExperts with a mask": I.ProductOfExperts(mask=(1,))}
+EXAMPLES = {
+    name: GIVEN[name] if name in GIVEN else intervention_named(name)()
+    for name in (*INTERVENTIONS, *lab.interventions.INTERVENTIONS)
+}
+MORE = {"ProductOfExperts with a mask": lab.interventions.ProductOfExperts(mask=(1,))}
 DRAWN = {**MORE, "GroupDRO by draws": I.GroupDRO(0.5, by="draws", every=5), "Balanced by draws": I.Balanced(by="draws")}
 STEPS = 12
 

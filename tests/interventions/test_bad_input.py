@@ -9,6 +9,8 @@ from torch import nn
 
 import tiltmeter as tm
 
+lab = pytest.importorskip("tiltmeter_lab")
+
 I = tm.interventions
 RECIPE = tm.Recipe(lr=0.2, steps=6, batch=16, loss=tm.Logistic())
 
@@ -90,7 +92,7 @@ def test_no_held_out_groups(tmp_path):
 
 
 def test_a_law_in_a_function_that_cannot_apply_it():
-    for law in (I.UPGrad(), I.LfF(), I.SelecMix(), I.JTT(), I.Fish(), I.DFR(), I.GroupThreshold()):
+    for law in (I.UPGrad(), I.LfF(), I.SelecMix(), I.JTT(), lab.interventions.Fish(), I.DFR(), I.GroupThreshold()):
         with pytest.raises(ValueError, match=rf"`ensemble` cannot apply {type(law).__name__}, .* Use `train`\."):
             tm.ensemble(network, points(), points(), replace(RECIPE, interventions=(law,)), seeds=2)
         with pytest.raises(ValueError, match=type(law).__name__):

@@ -145,13 +145,15 @@ def test_every_measure_is_the_same_on_another_device(name):
 
 
 # The stand-in has no values for a list that is an index (`x[:, [1, 2]]`), which AttributionPrior has.
-@pytest.mark.parametrize("name", [name for name in INTERVENTIONS if name != "AttributionPrior"])
+@pytest.mark.parametrize(
+    "name", [name for name in (*INTERVENTIONS, *lab.interventions.INTERVENTIONS) if name != "AttributionPrior"]
+)
 def test_every_intervention_is_the_same_on_another_device(name):
     given = {
         "PullSchedule": lambda: tm.interventions.PullSchedule({"a": 0.5, "b": 0.5}),
         "DualAscent": lambda: tm.interventions.DualAscent({"a": float("inf"), "b": 0.3}, 0.5),
-        "ProductOfExperts": lambda: tm.interventions.ProductOfExperts(steps=5),
-        "Fish": lambda: tm.interventions.Fish(0.2),
+        "ProductOfExperts": lambda: lab.interventions.ProductOfExperts(steps=5),
+        "Fish": lambda: lab.interventions.Fish(0.2),
     }
     chosen = given.get(name, intervention_named(name))()
     recipe = tm.Recipe(lr=0.1, steps=6, batch=16, loss=tm.Logistic(), interventions=(chosen,))

@@ -11,6 +11,8 @@ from torch import nn
 import tiltmeter as tm
 from tiltmeter.interventions.group_intervention import remembered
 
+lab = pytest.importorskip("tiltmeter_lab")
+
 I = tm.interventions
 RECIPE = tm.Recipe(lr=0.2, steps=25, batch=16, loss=tm.Logistic())
 
@@ -53,7 +55,9 @@ class TestControls:
     """The settings that must change nothing, bit by bit."""
 
     @pytest.mark.parametrize(
-        "law", [AsDrawn(), I.Balanced(1.0), I.SpectralDecoupling(0.0), I.SAM(0.0)], ids=lambda law: type(law).__name__
+        "law",
+        [AsDrawn(), I.Balanced(1.0), lab.interventions.SpectralDecoupling(0.0), I.SAM(0.0)],
+        ids=lambda law: type(law).__name__,
     )
     def test_nothing_asked_nothing_changed(self, law):
         assert same(trained()[1], trained(law)[1])
@@ -80,7 +84,7 @@ INTERVENTIONS = [
     (I.GroupDRO(0.2, proportional=1.0),),
     (I.VREx(2.0, every=3),),
     (I.UPGrad(),),
-    (I.SpectralDecoupling(0.2), I.Tilted(2.0)),
+    (lab.interventions.SpectralDecoupling(0.2), I.Tilted(2.0)),
     (I.GroupDRO(0.2, by="draws"),),
 ]
 
@@ -198,13 +202,13 @@ class TestSteering:
             (lambda: tm.Steering(I.GroupDRO(), "data"), TypeError, "`data` should be GroupedData. Found str."),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2)), ValueError, "`group` should hold the code of every point"),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2).mean(), CODES), ValueError, '`losses` should be one per point: use reduction="none". Found a single number.'),
-            (lambda: tm.Steering(I.SpectralDecoupling(), TRAIN)(torch.ones(()), CODES), ValueError, "`losses` should be one per point"),
+            (lambda: tm.Steering(lab.interventions.SpectralDecoupling(), TRAIN)(torch.ones(()), CODES), ValueError, "`losses` should be one per point"),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2, 1), CODES), ValueError, "`losses` should be one per point. Found shape (2, 1): squeeze them, as losses[:, 0]."),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2), ["a", "b"]), TypeError, "`group` should be a tensor of codes, as torch.as_tensor(train.codes)[batch]. Found list."),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2), CODES + 7), ValueError, "`group` should hold codes from 0 to 1, of the groups 'common', 'rare'. Found 8."),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN)(torch.ones(2), CODES - 1), ValueError, "Found -1."),
             (lambda: tm.Steering(I.GroupDRO(by="draws"), TRAIN)(torch.ones(2), CODES + 7), ValueError, "Found 8."),
-            (lambda: tm.Steering(I.SpectralDecoupling(), TRAIN)(torch.ones(2)), ValueError, "give scores= and y= too"),
+            (lambda: tm.Steering(lab.interventions.SpectralDecoupling(), TRAIN)(torch.ones(2)), ValueError, "give scores= and y= too"),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN).sampler(TRAIN, 4, 4), ValueError, 'A sampler is for interventions with by="draws"'),
             (lambda: tm.Steering(I.GroupDRO(), TRAIN.take(TRAIN.of_group("rare"))), ValueError, "is never drawn, so GroupDRO cannot weigh it"),
         ],
@@ -223,7 +227,7 @@ class TestBadInput:
             ((I.Balanced(by="draws"),), {"order": np.zeros((25, 16), dtype=int)}, 'An array as `order` says which points come, and so does Balanced with by="draws".'),
             ((I.Downsampled(),), {"order": np.zeros((25, 16), dtype=int)}, "An array as `order` names places in the data, which Downsampled changes."),
             ((I.SelecMix(),), {"weights": {"rare": 2.0}}, "`weights` are those of points, which SelecMix replaces: use an intervention of groups instead."),
-            ((I.GeneralisedCrossEntropy(),), {"loss": tm.Square()}, "GeneralisedCrossEntropy needs the logistic loss or cross-entropy. Found half squared error."),
+            ((lab.interventions.GeneralisedCrossEntropy(),), {"loss": tm.Square()}, "GeneralisedCrossEntropy needs the logistic loss or cross-entropy. Found half squared error."),
             ((I.SAM(), I.SAM()), {}, "`interventions` should hold at most one StepIntervention. Found SAM, SAM."),
         ],
     )  # fmt: skip

@@ -17,6 +17,7 @@ from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
     from tiltmeter_lab import data as data
+    from tiltmeter_lab import interventions as interventions
     from tiltmeter_lab import measures as measures
     from tiltmeter_lab import plot as plot
     from tiltmeter_lab import theory as theory

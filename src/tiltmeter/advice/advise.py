@@ -24,7 +24,7 @@ from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.menu import menu
-from tiltmeter.interventions.model.group_threshold import GroupThreshold
+from tiltmeter.interventions.model import GroupThreshold
 from tiltmeter.progress import Progress, spell
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch

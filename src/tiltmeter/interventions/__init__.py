@@ -1,4 +1,4 @@
-"""Interventions: ways to change the bias, each a frozen value in a file of its own.
+"""Interventions: ways to change the bias, each a frozen value.
 
 >>> import tiltmeter as tm
 >>> problem = tm.teacher_mixture(rho=0.75, variance=(0.5, 1.5), overlap=0.7)
@@ -12,9 +12,8 @@ An intervention is a description. There are six kinds, by what they change: how 
 (`DataIntervention`), the *step* of the optimiser (`StepIntervention`), or the *model* that is delivered
 (`ModelIntervention`). The same value can be given to every function that can apply it.
 
-The kinds are in this folder, the interventions in one room for each kind: `group`, and `gradient` for those
-interventions of groups that see gradients; `point`, `batch`, `data`, `step`, `model`. `shared` has what several of them
-need."""
+Each kind has a file with its interventions: `group`, and `gradient` for those of groups that see gradients; `point`,
+`batch`, `data`, `step`, `model`. `shared` has what several of them need. The laboratory brings others."""
 
 from __future__ import annotations
 
@@ -23,25 +22,22 @@ from typing import TYPE_CHECKING
 from tiltmeter.lazy_names import homes_of, offer
 
 if TYPE_CHECKING:
-    from tiltmeter.interventions.batch.selec_mix import SelecMix as SelecMix
-    from tiltmeter.interventions.data.amplified import Amplified as Amplified
-    from tiltmeter.interventions.data.downsampled import Downsampled as Downsampled
-    from tiltmeter.interventions.data.jtt import JTT as JTT
-    from tiltmeter.interventions.data.pruned_easy import PrunedEasy as PrunedEasy
-    from tiltmeter.interventions.data.reweighed import Reweighed as Reweighed
-    from tiltmeter.interventions.data.useful import USEFUL as USEFUL
-    from tiltmeter.interventions.gradient.group_clipping import GroupClipping as GroupClipping
-    from tiltmeter.interventions.gradient.jacobian_descent import JacobianDescent as JacobianDescent
-    from tiltmeter.interventions.gradient.normalised_gradient import NormalisedGradient as NormalisedGradient
-    from tiltmeter.interventions.gradient.upgrad import UPGrad as UPGrad
-    from tiltmeter.interventions.group.balanced import Balanced as Balanced
-    from tiltmeter.interventions.group.chi_square_dro import ChiSquareDRO as ChiSquareDRO
-    from tiltmeter.interventions.group.dual_ascent import DualAscent as DualAscent
-    from tiltmeter.interventions.group.group_cvar import GroupCVaR as GroupCVaR
-    from tiltmeter.interventions.group.group_dro import GroupDRO as GroupDRO
-    from tiltmeter.interventions.group.pull_schedule import PullSchedule as PullSchedule
-    from tiltmeter.interventions.group.tilted import Tilted as Tilted
-    from tiltmeter.interventions.group.vrex import VREx as VREx
+    from tiltmeter.interventions.batch import SelecMix as SelecMix
+    from tiltmeter.interventions.data import JTT as JTT
+    from tiltmeter.interventions.data import Downsampled as Downsampled
+    from tiltmeter.interventions.data import Reweighed as Reweighed
+    from tiltmeter.interventions.gradient import GroupClipping as GroupClipping
+    from tiltmeter.interventions.gradient import JacobianDescent as JacobianDescent
+    from tiltmeter.interventions.gradient import NormalisedGradient as NormalisedGradient
+    from tiltmeter.interventions.gradient import UPGrad as UPGrad
+    from tiltmeter.interventions.group import Balanced as Balanced
+    from tiltmeter.interventions.group import ChiSquareDRO as ChiSquareDRO
+    from tiltmeter.interventions.group import DualAscent as DualAscent
+    from tiltmeter.interventions.group import GroupCVaR as GroupCVaR
+    from tiltmeter.interventions.group import GroupDRO as GroupDRO
+    from tiltmeter.interventions.group import PullSchedule as PullSchedule
+    from tiltmeter.interventions.group import Tilted as Tilted
+    from tiltmeter.interventions.group import VREx as VREx
     from tiltmeter.interventions.group_intervention import GroupIntervention as GroupIntervention
     from tiltmeter.interventions.group_intervention import Seen as Seen
     from tiltmeter.interventions.intervention import Intervention as Intervention
@@ -53,24 +49,15 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.kinds import StepIntervention as StepIntervention
     from tiltmeter.interventions.kinds import TermIntervention as TermIntervention
     from tiltmeter.interventions.menu import menu as menu
-    from tiltmeter.interventions.model.dfr import DFR as DFR
-    from tiltmeter.interventions.model.erasure import Erasure as Erasure
-    from tiltmeter.interventions.model.group_temperature import GroupTemperature as GroupTemperature
-    from tiltmeter.interventions.model.group_threshold import GroupThreshold as GroupThreshold
-    from tiltmeter.interventions.point.attribution_prior import AttributionPrior as AttributionPrior
-    from tiltmeter.interventions.point.cvar import CVaR as CVaR
-    from tiltmeter.interventions.point.fairness_penalty import FairnessPenalty as FairnessPenalty
-    from tiltmeter.interventions.point.generalised_cross_entropy import (
-        GeneralisedCrossEntropy as GeneralisedCrossEntropy,
-    )
-    from tiltmeter.interventions.point.gradient_reversal import GradientReversal as GradientReversal
-    from tiltmeter.interventions.point.lff import LfF as LfF
-    from tiltmeter.interventions.point.product_of_experts import ProductOfExperts as ProductOfExperts
-    from tiltmeter.interventions.point.spectral_decoupling import SpectralDecoupling as SpectralDecoupling
-    from tiltmeter.interventions.step.fish import Fish as Fish
-    from tiltmeter.interventions.step.gradient_penalty import GradientPenalty as GradientPenalty
-    from tiltmeter.interventions.step.median_gradient import MedianGradient as MedianGradient
-    from tiltmeter.interventions.step.sam import SAM as SAM
+    from tiltmeter.interventions.model import DFR as DFR
+    from tiltmeter.interventions.model import Erasure as Erasure
+    from tiltmeter.interventions.model import GroupTemperature as GroupTemperature
+    from tiltmeter.interventions.model import GroupThreshold as GroupThreshold
+    from tiltmeter.interventions.point import CVaR as CVaR
+    from tiltmeter.interventions.point import FairnessPenalty as FairnessPenalty
+    from tiltmeter.interventions.point import GradientReversal as GradientReversal
+    from tiltmeter.interventions.point import LfF as LfF
+    from tiltmeter.interventions.step import SAM as SAM
 
 __all__ = offer(__name__)  # noqa: PLE0605
 

@@ -26,6 +26,8 @@ class Intervention:
 
     #: The group labels that it must know.
     needs: ClassVar[Needs] = "training groups"
+    #: What it does, in a line.
+    title: ClassVar[str] = ""
     #: What it cannot do, in a sentence.
     cannot: ClassVar[str] = ""
     #: What it changes, for the error message of a function that cannot apply it.

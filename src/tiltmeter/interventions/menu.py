@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from tiltmeter.interventions.batch.selec_mix import SelecMix
-from tiltmeter.interventions.data.downsampled import Downsampled
-from tiltmeter.interventions.data.jtt import JTT
-from tiltmeter.interventions.data.reweighed import Reweighed
-from tiltmeter.interventions.gradient.upgrad import UPGrad
-from tiltmeter.interventions.group.balanced import Balanced
-from tiltmeter.interventions.group.group_dro import GroupDRO
-from tiltmeter.interventions.group.tilted import Tilted
-from tiltmeter.interventions.group.vrex import VREx
+from tiltmeter.interventions.batch import SelecMix
+from tiltmeter.interventions.data import JTT, Downsampled, Reweighed
+from tiltmeter.interventions.gradient import UPGrad
+from tiltmeter.interventions.group import Balanced, GroupDRO, Tilted, VREx
 from tiltmeter.interventions.intervention import Intervention
-from tiltmeter.interventions.model.group_threshold import GroupThreshold
-from tiltmeter.interventions.point.cvar import CVaR
-from tiltmeter.interventions.step.sam import SAM
+from tiltmeter.interventions.model import GroupThreshold
+from tiltmeter.interventions.point import CVaR
+from tiltmeter.interventions.step import SAM
 
 
 def menu(steps: int, curve: str = "loss") -> dict[str, Intervention]:

@@ -11,6 +11,7 @@ from typing import Any
 from tiltmeter.interventions import INTERVENTIONS
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.stored_fields import field_from_json
+from tiltmeter.plugins import PARTS, plugin
 
 
 def stored_name(law: Intervention) -> str:
@@ -22,8 +23,13 @@ def stored_name(law: Intervention) -> str:
     'UPGrad'
     """
     kind = type(law)
-    known = kind.__module__ == INTERVENTIONS.get(kind.__name__, "")
+    known = kind.__module__ in (INTERVENTIONS.get(kind.__name__), _of_the_lab().get(kind.__name__))
     return kind.__name__ if known else f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _of_the_lab() -> Mapping[str, str]:
+    """The interventions of the laboratory and their modules, where it is installed."""
+    return plugin(PARTS, "interventions") or {}
 
 
 def intervention_named(name: str) -> type[Intervention]:
@@ -32,13 +38,14 @@ def intervention_named(name: str) -> type[Intervention]:
     >>> intervention_named("group-dro").__name__
     'GroupDRO'
     """
-    plain = {known.lower(): known for known in INTERVENTIONS}
+    homes = {**_of_the_lab(), **INTERVENTIONS}
+    plain = {known.lower(): known for known in homes}
     asked = str(name).lower().replace("-", "").replace("_", "")
     if asked not in plain:
         near = get_close_matches(asked, plain, n=1)
         guess = f" Did you mean {plain[near[0]]}?" if near else ""
-        raise KeyError(f"There is no intervention {name!r}.{guess} There are: {', '.join(INTERVENTIONS)}.")
-    found: type[Intervention] = getattr(import_module(INTERVENTIONS[plain[asked]]), plain[asked])
+        raise KeyError(f"There is no intervention {name!r}.{guess} There are: {', '.join(homes)}.")
+    found: type[Intervention] = getattr(import_module(homes[plain[asked]]), plain[asked])
     return found
 
 

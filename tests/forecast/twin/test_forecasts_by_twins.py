@@ -13,6 +13,8 @@ from tiltmeter.forecast.twin import untrained
 from tiltmeter.forecast.twin.forecasts_by_twins import forecasts_by_twins
 from tiltmeter.modules.networks import mlp
 
+lab = pytest.importorskip("tiltmeter_lab")
+
 I = tm.interventions
 ADAMW = tm.Recipe(partial(torch.optim.AdamW, lr=3e-3, weight_decay=0.01), steps=30, batch=32, order=1)
 SGD = tm.Recipe(lr=0.05, momentum=0.9, steps=30, batch=32, clip=0.5)
@@ -129,7 +131,7 @@ def test_refusals_name_their_recipe_only(data):
         "plain": {},
         "weighted": {"weights": {"rare": 2.0}},
         "DFR": {"interventions": (I.DFR(),)},
-        "GCE": {"interventions": (I.GeneralisedCrossEntropy(),)},
+        "GCE": {"interventions": (lab.interventions.GeneralisedCrossEntropy(),)},
     }
     asked = recipes(replace(ADAMW, loss=tm.Square()), changes)
     runs, refused = forecasts_of(network(), data, asked, tm.methods.Twin(1 / 4, count=2))

@@ -16,6 +16,8 @@ from tiltmeter.forecast.twin import twins as scaled_recipe
 from tiltmeter.interventions import StepIntervention
 from tiltmeter.modules.networks import mlp
 
+lab = pytest.importorskip("tiltmeter_lab")
+
 I = tm.interventions
 RECIPE = tm.Recipe(partial(torch.optim.AdamW, lr=3e-3), steps=60, order=1, batch=32)
 INTERVENTIONS = {
@@ -25,7 +27,7 @@ INTERVENTIONS = {
     "drawn": I.GroupDRO(rate=0.1, by="draws"),
     "UPGrad": I.UPGrad(),
     "SAM": I.SAM(0.5),
-    "GradientPenalty": I.GradientPenalty(0.3, 0.5),
+    "GradientPenalty": lab.interventions.GradientPenalty(0.3, 0.5),
     "SelecMix": I.SelecMix(),
     "Downsampled": I.Downsampled(),
     "JTT": I.JTT(times=5, scout=10),

@@ -10,6 +10,8 @@ from sklearn.datasets import load_digits
 import tiltmeter as tm
 from tiltmeter.modules.networks import mlp
 
+lab = pytest.importorskip("tiltmeter_lab")
+
 I = tm.interventions
 
 
@@ -61,21 +63,21 @@ def test_the_lossier_cluster_of_every_class_is_repeated():
     score = np.array([-2.0, -2.1, 1.0, 1.1, 2.0, 2.1, -1.0, -1.1])
     loss = np.log1p(np.exp(np.where(data.y == 1, -score, score)))
     snapshot = SimpleNamespace(loss=loss, score=score)
-    found = I.USEFUL(times=2).data(data, snapshot).x[:, 0].tolist()
+    found = lab.interventions.USEFUL(times=2).data(data, snapshot).x[:, 0].tolist()
     assert found == [0, 1, 2, 2, 3, 3, 4, 5, 6, 6, 7, 7]
-    assert I.USEFUL(times=2).account(data, None, snapshot)["picked"] == 4
+    assert lab.interventions.USEFUL(times=2).account(data, None, snapshot)["picked"] == 4
 
 
 def test_a_class_with_one_output_value_is_left_alone():
     data = tm.GroupedData(np.zeros((4, 1)), [0, 0, 1, 1], ["a", "b"] * 2)
     snapshot = SimpleNamespace(loss=np.ones(4), score=np.zeros(4))
-    assert len(I.USEFUL().data(data, snapshot)) == 4
+    assert len(lab.interventions.USEFUL().data(data, snapshot)) == 4
 
 
 def test_amplified_keeps_the_largest_group_whole():
     data = tm.GroupedData(np.zeros((131, 1)), np.zeros(131), ["a"] * 100 + ["b"] * 30 + ["c"])
-    assert I.Amplified(0.2).data(data, None).sizes == {"a": 100, "b": 6, "c": 1}
-    assert I.Amplified(1.0).data(data, None).sizes == data.sizes  # negative control: everything stays
+    assert lab.interventions.Amplified(0.2).data(data, None).sizes == {"a": 100, "b": 6, "c": 1}
+    assert lab.interventions.Amplified(1.0).data(data, None).sizes == data.sizes  # negative control: everything stays
 
 
 @pytest.mark.parametrize(
@@ -83,10 +85,10 @@ def test_amplified_keeps_the_largest_group_whole():
     [
         (lambda: I.JTT(times=0), "`times` should be a positive whole number"),
         (lambda: I.JTT(scout=0), "at least one step"),
-        (lambda: I.USEFUL(times=0), "`times` should be a positive whole number"),
-        (lambda: I.USEFUL(scout=0), "at least one step"),
-        (lambda: I.Amplified(0.0), "`keep` should lie above 0"),
-        (lambda: I.Amplified(scout=3), "it asks no model"),
+        (lambda: lab.interventions.USEFUL(times=0), "`times` should be a positive whole number"),
+        (lambda: lab.interventions.USEFUL(scout=0), "at least one step"),
+        (lambda: lab.interventions.Amplified(0.0), "`keep` should lie above 0"),
+        (lambda: lab.interventions.Amplified(scout=3), "it asks no model"),
     ],
 )
 def test_bad_input(make, sentence):
@@ -98,17 +100,17 @@ def test_easy_points_are_pruned_and_counted_by_group():
     """Losses 0 to 9: the five below the mean are easy; one of five stays, alone or five times."""
     data = tm.GroupedData(np.arange(10.0)[:, None], [0, 1] * 5, ["a"] * 5 + ["b"] * 5)
     snapshot = SimpleNamespace(loss=np.arange(10.0))
-    law = I.PrunedEasy(keep_one_of=5)
+    law = lab.interventions.PrunedEasy(keep_one_of=5)
     kept = law.data(data, snapshot).x[:, 0]
     easy = kept[kept < 4.5]
     assert (len(kept), len(easy), len(set(easy))) == (10, 5, 1)
-    assert len(I.PrunedEasy(keep_one_of=5, rescale=False).data(data, snapshot)) == 6
+    assert len(lab.interventions.PrunedEasy(keep_one_of=5, rescale=False).data(data, snapshot)) == 6
     assert law.account(data, None, snapshot)["recall"] == [["a", 0.8], ["b", 0.0]]
-    assert I.PrunedEasy(keep_one_of=1).data(data, snapshot).x.tolist() == data.x.tolist()  # the control
+    assert lab.interventions.PrunedEasy(keep_one_of=1).data(data, snapshot).x.tolist() == data.x.tolist()  # the control
     with pytest.raises(ValueError, match="`keep_one_of` should be a positive whole number"):
-        I.PrunedEasy(keep_one_of=0)
+        lab.interventions.PrunedEasy(keep_one_of=0)
     with pytest.raises(ValueError, match="at least one step"):
-        I.PrunedEasy(scout=0)
+        lab.interventions.PrunedEasy(scout=0)
     with pytest.raises(ValueError, match="needs the loss of every point"):
         law.data(data, SimpleNamespace(loss=None))
 
@@ -120,7 +122,7 @@ def test_rescaled_pruning_keeps_the_mean_loss_over_draws():
     means = {
         rescale: np.array(
             [
-                I.PrunedEasy(keep_one_of=2, rescale=rescale, seed=seed)
+                lab.interventions.PrunedEasy(keep_one_of=2, rescale=rescale, seed=seed)
                 .data(data, SimpleNamespace(loss=losses))
                 .x.mean()
                 for seed in range(60)

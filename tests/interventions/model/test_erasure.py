@@ -6,7 +6,7 @@ import torch
 from sklearn.linear_model import LogisticRegression
 
 import tiltmeter as tm
-from tiltmeter.interventions.model.erasure import eraser
+from tiltmeter.interventions.model import eraser
 
 I = tm.interventions
 

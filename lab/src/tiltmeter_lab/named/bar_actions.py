@@ -48,8 +48,8 @@ def arms(steps: int) -> dict[str, tuple[Any, ...]]:
         PLAIN: (),
         "LfF": (tm.interventions.LfF(),),
         "JTT": (tm.interventions.JTT(times=5, scout=scout),),
-        "PrunedEasy": (tm.interventions.PrunedEasy(scout=scout),),
-        "SpectralDecoupling": (tm.interventions.SpectralDecoupling(),),
+        "PrunedEasy": (lab.interventions.PrunedEasy(scout=scout),),
+        "SpectralDecoupling": (lab.interventions.SpectralDecoupling(),),
     }
 
 

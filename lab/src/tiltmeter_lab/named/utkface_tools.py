@@ -51,7 +51,7 @@ def arms() -> dict[str, tuple[Any, ...]]:
         PLAIN: (),
         "Balanced": (tm.interventions.Balanced(),),
         "GroupDRO": (tm.interventions.GroupDRO(),),
-        "MedianGradient": (tm.interventions.MedianGradient(),),
+        "MedianGradient": (lab.interventions.MedianGradient(),),
     }
 
 

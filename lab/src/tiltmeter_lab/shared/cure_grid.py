@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import tiltmeter as tm
+import tiltmeter_lab as lab
 from tiltmeter_lab.shared.cell_tasks import ATTRIBUTE
 from tiltmeter_lab.shared.two_held_out import of_both_held_out
 
@@ -33,7 +34,7 @@ def cure_grid(steps: int, misleading: Sequence[int] = ()) -> dict[str, tuple[Int
     known = of_both_held_out(ATTRIBUTE)
     drawn = tm.interventions.Balanced(by="draws")
     told = tuple(
-        tm.interventions.AttributionPrior(tuple(misleading), strength) for strength in (1.0, 0.1) if misleading
+        lab.interventions.AttributionPrior(tuple(misleading), strength) for strength in (1.0, 0.1) if misleading
     )
     return {
         "balanced weights": (tm.interventions.Balanced(), tm.interventions.Balanced(power=0.5)),
@@ -55,13 +56,13 @@ def cure_grid(steps: int, misleading: Sequence[int] = ()) -> dict[str, tuple[Int
         "MGDA": (tm.interventions.JacobianDescent("MGDA"),),
         "group clipping": (tm.interventions.GroupClipping(1.0), tm.interventions.GroupClipping(0.1)),
         "CVaR": (tm.interventions.CVaR(0.5), tm.interventions.CVaR(0.2)),
-        "spectral decoupling": (tm.interventions.SpectralDecoupling(0.1), tm.interventions.SpectralDecoupling(0.01)),
+        "spectral decoupling": (lab.interventions.SpectralDecoupling(0.1), lab.interventions.SpectralDecoupling(0.01)),
         "generalised cross-entropy": (
-            tm.interventions.GeneralisedCrossEntropy(0.7),
-            tm.interventions.GeneralisedCrossEntropy(0.3),
+            lab.interventions.GeneralisedCrossEntropy(0.7),
+            lab.interventions.GeneralisedCrossEntropy(0.3),
         ),
         "LfF": (tm.interventions.LfF(), tm.interventions.LfF(0.3)),
-        "product of experts": (tm.interventions.ProductOfExperts(steps=scout),),
+        "product of experts": (lab.interventions.ProductOfExperts(steps=scout),),
         "gradient reversal": (
             tm.interventions.GradientReversal(0.1, attribute=ATTRIBUTE),
             tm.interventions.GradientReversal(1.0, attribute=ATTRIBUTE),
@@ -73,10 +74,10 @@ def cure_grid(steps: int, misleading: Sequence[int] = ()) -> dict[str, tuple[Int
         **({TOLD: told} if told else {}),
         "SelecMix": (tm.interventions.SelecMix(),),
         "JTT": (tm.interventions.JTT(20, scout=scout), tm.interventions.JTT(5, scout=scout)),
-        "USEFUL": (tm.interventions.USEFUL(2, scout=scout), tm.interventions.USEFUL(10, scout=scout)),
-        "Fish": (tm.interventions.Fish(0.05), tm.interventions.Fish(0.5)),
+        "USEFUL": (lab.interventions.USEFUL(2, scout=scout), lab.interventions.USEFUL(10, scout=scout)),
+        "Fish": (lab.interventions.Fish(0.05), lab.interventions.Fish(0.5)),
         "SAM": (tm.interventions.SAM(0.05), tm.interventions.SAM(0.2)),
-        "gradient penalty": (tm.interventions.GradientPenalty(0.01), tm.interventions.GradientPenalty(0.1)),
+        "gradient penalty": (lab.interventions.GradientPenalty(0.01), lab.interventions.GradientPenalty(0.1)),
         "DFR": (tm.interventions.DFR(), tm.interventions.DFR(strength=0.01)),
         "erasure": (
             tm.interventions.Erasure(attribute=ATTRIBUTE),
@@ -87,5 +88,5 @@ def cure_grid(steps: int, misleading: Sequence[int] = ()) -> dict[str, tuple[Int
             tm.interventions.GroupThreshold("error", known),
         ),
         "group temperature": (tm.interventions.GroupTemperature(known),),
-        STRESS: (tm.interventions.Amplified(0.5),),
+        STRESS: (lab.interventions.Amplified(0.5),),
     }

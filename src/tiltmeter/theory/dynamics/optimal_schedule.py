@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tiltmeter.criteria import Criterion, WorstGroupArea
-from tiltmeter.interventions.group.pull_schedule import PullSchedule
+from tiltmeter.interventions.group import PullSchedule
 from tiltmeter.schedules import Steps
 from tiltmeter.shown_text import NotebookText
 from tiltmeter.theory.dynamics.ode import rate_at

@@ -1,1 +1,0 @@
-"""Interventions of batches: another batch in place of the one that was drawn."""

@@ -1,1 +1,0 @@
-"""Interventions of data: other training data, possibly after a first short training."""

@@ -1,1 +1,0 @@
-"""Interventions of models: what is delivered in place of the trained model."""

@@ -1,1 +1,0 @@
-"""Interventions of points: another loss for every point, or a term beside it."""

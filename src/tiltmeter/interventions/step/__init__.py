@@ -1,1 +1,0 @@
-"""Interventions of steps: another step of the optimiser."""
