@@ -1,8 +1,8 @@
-"""The size of the house, counted: files, lines of code, scraps, imports, long functions, public names.
+"""The size of the houses, counted: files, lines of code, scraps, imports, long functions.
 
-`python benchmarks/house.py [FOLDER]` prints one row for each room and the totals of a package (default: the library).
-A line of code is neither blank, nor a comment, nor part of a docstring. A scrap is a file of under 60 lines that one
-other file imports.
+`python benchmarks/house.py [FOLDER]` prints a row for each house of the checkout (core, theory, explorer, laboratory),
+then one for each room of the core and its totals; of a FOLDER, the rooms and totals of that package. A line of code is
+neither blank, nor a comment, nor part of a docstring. A scrap is a file of under 60 lines that one other file imports.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import tokenize
 from collections import defaultdict
 from pathlib import Path
 
-LIBRARY = Path(__file__).parents[1] / "src" / "tiltmeter"
+ROOT = Path(__file__).parents[1]
+LIBRARY, LABORATORY = ROOT / "src" / "tiltmeter", ROOT / "lab" / "src" / "tiltmeter_lab"
+#: Folders of the library that are houses of their own.
+WINGS = ("theory", "explorer")
 SCRAP, LONG, MANY = 60, 60, 8
 
 
@@ -65,8 +68,33 @@ def importers(modules: dict[str, Path]) -> dict[str, set[str]]:
     return found
 
 
-def main(package: Path) -> None:
-    modules = modules_of(package)
+def files_of_houses() -> dict[str, list[Path]]:
+    """The Python files of each house."""
+    wings = {wing: sorted((LIBRARY / wing).rglob("*.py")) for wing in WINGS}
+    of_wings = {path for paths in wings.values() for path in paths}
+    core = [path for path in sorted(LIBRARY.rglob("*.py")) if path not in of_wings]
+    return {"core": core, **wings, "laboratory": sorted(LABORATORY.rglob("*.py"))}
+
+
+def print_houses() -> None:
+    total = 0
+    for house, paths in files_of_houses().items():
+        code = sum(map(code_lines, paths))
+        total += code
+        print(f"{house:<18} {len(paths):>4} files {code:>7,} lines of code")
+    print(f"{'all houses':<18} {'':>10} {total:>7,} lines of code\n")
+
+
+def imports_of_ours(path: Path) -> int:
+    """How many files of this checkout a file imports, also inside its functions."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] in ("tiltmeter", "tiltmeter_lab"):
+            names.add(node.module)
+    return len(names)
+
+
+def print_package(modules: dict[str, Path], package: Path) -> None:
     asked = importers(modules)
     rooms: dict[str, list[int]] = defaultdict(lambda: [0, 0])
     lines = imports = long = long_code = wide = wide_loops = 0
@@ -94,8 +122,10 @@ def main(package: Path) -> None:
     for room, (files, code) in sorted(rooms.items(), key=lambda pair: -pair[1][1]):
         print(f"{room:<18} {files:>4} files {code:>7,} lines of code")
     total = sum(code for _, code in rooms.values())
+    ours = sorted(((imports_of_ours(path), name) for name, path in modules.items()), reverse=True)
     print(f"{'total':<18} {len(modules):>4} files {total:>7,} lines of code, {lines:,} lines in all")
     print(f"imports {imports / lines:.1%} of lines")
+    print(f"imports of ours per file: mean {sum(n for n, _ in ours) / len(ours):.1f}, most {ours[0][0]} in {ours[0][1]}")
     print(f"functions over {LONG} lines {long}, without their docstrings {long_code}")
     print(f"functions over {MANY} parameters {wide}, of which loops for numba {wide_loops}")
     print(f"files under {SCRAP} lines that one other file imports: {len(scraps)}")
@@ -105,4 +135,9 @@ def main(package: Path) -> None:
 
 if __name__ == "__main__":
     folders = [Path(word) for word in sys.argv[1:] if not word.startswith("--")]
-    main(folders[0] if folders else LIBRARY)
+    if folders:
+        print_package(modules_of(folders[0]), folders[0])
+    else:
+        print_houses()
+        core = set(files_of_houses()["core"])
+        print_package({name: path for name, path in modules_of(LIBRARY).items() if path in core}, LIBRARY)

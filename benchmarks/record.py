@@ -3,7 +3,7 @@ does.
 
 The run has two curves, one with two groups. `load` is compared with decoding every line by itself, which is what the
 reader of format 1 did before anything else: there the whole took 2.0 to 2.4 times as long as the decoding. The bar is
-0.6 s where it took 1.7, which is 0.71 of the decoding at the least. The last row is one evaluation at a network of two
+0.6 s where it took 1.7, which is 0.71 of the decoding at the least. The last row is one evaluation of a network of two
 small layers and 200 points, without records of points. Times are those of the process, taken in turn, the shortest of
 several."""
 
@@ -101,7 +101,7 @@ def main() -> None:
             "check of 100,000 evaluations over decoding every line": {"ratio": check / decoding},
             "an evaluation with 2,000 points kept over one with 10": {"ratio": large / small},
             "load of 100,000 evaluations, seconds": {"ratio": load},
-            "an evaluation at a tiny network, milliseconds": {"ratio": held_out, "bar": 1.0},
+            "an evaluation of a tiny network, milliseconds": {"ratio": held_out, "bar": 1.0},
         }
     for row in rows.values():
         if "bar" in row:

@@ -1,10 +1,11 @@
-"""File switches: how often execution passes from one source file of tiltmeter to another, in three front doors.
+"""File switches: how often execution passes from one source file of tiltmeter to another, in five front doors.
 
-`python benchmarks/switches.py [NAME]` prints, for each of `advise`, `forecast` and `report` (default: all), the number
-of switches and the pairs of files between which most of them happen. A switch is a call of a function from another file
-of tiltmeter, directly or through other packages. The examples are those of docs/advice.md (with all interventions of
-the menu) and docs/forecast.md, and the report of one run of exact theory that was loaded from a file. Each runs once
-before it is counted, so that imports and compiled functions are not part of the numbers.
+`python benchmarks/switches.py [NAME]` prints, for each of `advise`, `forecast`, `report`, `leaders` and `probe`
+(default: all), the number of switches and the pairs of files between which most of them happen. A switch is a call of a
+function from another file of tiltmeter, whatever house it stands in, directly or through other packages. The examples
+are those of docs/advice.md (with all interventions of the menu) and docs/forecast.md, the report of one run of exact
+theory that was loaded from a file, what is said of such a run, and one evaluation of a probe. Each runs once before it
+is counted, so that imports and compiled functions are not part of the numbers.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import tempfile
 import threading
 from collections import Counter
 from collections.abc import Callable
+from itertools import count
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -99,7 +101,22 @@ def report() -> Callable[[], object]:
     return lambda: tm.report([run], folder / "page.html")
 
 
-DOORS = {"advise": advise, "forecast": forecast, "report": report}
+def leaders() -> Callable[[], object]:
+    """What is said of one run of exact theory."""
+    run = tm.predict(*tm.theory.cases.three_phases())
+    return lambda: str(tm.leaders(run))
+
+
+def probe() -> Callable[[], object]:
+    """One evaluation of a probe in a loop of one's own."""
+    _, held_out = tm.data.digits(share=0.9)
+    model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
+    probe = tm.Probe(model, held_out, watch=tm.Watch(when=tm.record.every(1)))
+    steps = count()
+    return lambda: probe(next(steps))
+
+
+DOORS = {"advise": advise, "forecast": forecast, "report": report, "leaders": leaders, "probe": probe}
 
 
 def main() -> None:

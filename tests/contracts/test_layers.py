@@ -1,6 +1,7 @@
 """The house: imports point down, and the front door is light."""
 
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -10,37 +11,38 @@ import pytest
 
 SOURCE = Path(__file__).parents[2] / "src" / "tiltmeter"
 
-# Top to bottom; a module imports only from lines below its own (or from its own room).
+#: The houses of this distribution. The core never imports the wings; the wing of the explorer may import that of theory.
+WINGS = {"theory": {"theory"}, "explorer": {"explorer", "theory"}}
+# The core, top to bottom; a module imports only from lines below its own (or from its own room).
 LAYERS = [
     ["results"],
     ["cli"],
-    ["explorer"],
     ["report"],
     ["plot", "export"],
     ["advice"],
-    ["study", "discover"],
+    ["discover"],
     ["fairness"],
     ["leaders"],
     ["forecast"],
-    ["theory", "simulation", "training", "predictions"],
+    ["training", "predictions"],
     ["measures"],
     ["modules"],
     ["recipe"],
     ["data"],
-    ["population"],
-    ["problem"],
     ["interventions"],
-    ["losses", "schedules"],
+    ["criteria", "losses", "schedules"],
     ["pairs"],
     ["names", "over_seeds", "progress", "question", "threads"],
     ["record"],
     ["arguments"],
-    ["child_process", "compiled", "lazy_names", "plugins", "shown_text", "version"],
+    ["child_process", "lazy_names", "plugins", "shown_text", "version"],
 ]
 LEVEL = {room: level for level, rooms in enumerate(LAYERS) for room in rooms}
 FILES = sorted(
     path for path in SOURCE.rglob("*.py") if path.name not in ("__init__.py", "__main__.py") or path.parent != SOURCE
 )
+#: Files of ours that one file of the core may import.
+MOST_IMPORTS = 40
 
 
 def room(path):
@@ -48,36 +50,61 @@ def room(path):
     return first.removesuffix(".py")
 
 
-def imported_rooms(path):
-    """Every room of the house that a file imports, function-level imports included."""
+def imported(path):
+    """Every module of this distribution and of the laboratory that a file imports, also inside its functions."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and (node.module or "").split(".")[0] == "tiltmeter":
-            parts = node.module.split(".")
-            yield from ([parts[1]] if len(parts) > 1 else [alias.name for alias in node.names])
-        elif isinstance(node, ast.Import):
-            yield from (a.name.split(".")[1] for a in node.names if a.name.startswith("tiltmeter."))
+        if isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = (
+                [f"{node.module}.{alias.name}" for alias in node.names] if node.module == "tiltmeter" else [node.module]
+            )
+        else:
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        yield from (name for name in names if (name or "").split(".")[0] in ("tiltmeter", "tiltmeter_lab"))
+
+
+def imported_rooms(path):
+    """Every room that a file imports."""
+    for name in imported(path):
+        house, *rest = name.split(".")
+        assert house == "tiltmeter", f"{path} imports {name}: nothing here needs the laboratory"
+        yield from rest[:1]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
 def test_imports_point_down(path):
     own = room(path)
+    if own in WINGS:
+        assert not (set(imported_rooms(path)) & set(WINGS)) - WINGS[own], f"{path} imports another wing"
+        return
     assert own in LEVEL, f"{own} has no layer: add it to the list"
     for other in imported_rooms(path):
+        assert other not in WINGS, f"{path} belongs to the core, which must not import {other}"
         if other != own:
             assert other in LEVEL, f"{path} imports {other}, which is no room of the house"
             assert LEVEL[other] > LEVEL[own], f"{own} must not import {other}"
 
 
-@pytest.mark.parametrize("part", ["src", "benchmarks", "docs/draw", "docs/ext", "docs/notebooks", "tests"])
+@pytest.mark.parametrize("path", [path for path in FILES if room(path) not in WINGS], ids=lambda p: p.stem)
+def test_no_file_of_the_core_imports_very_many_of_ours(path):
+    assert len(set(imported(path))) <= MOST_IMPORTS
+
+
+def test_the_journeys_of_an_engineer_need_no_other_house(tmp_path):
+    """Eighteen journeys, in a process in which numba and the three other houses cannot be imported."""
+    script = SOURCE.parents[1] / "tests" / "journeys.py"
+    refused = ("numba", "tiltmeter.theory", "tiltmeter.explorer", "tiltmeter_lab")
+    environment = {**os.environ, "PYTHONPATH": str(SOURCE.parent), "OMP_NUM_THREADS": "1"}
+    words = [sys.executable, str(script), str(tmp_path), "--refuse", *refused]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.count("done") == 18
+
+
+@pytest.mark.parametrize("part", ["benchmarks", "docs/notebooks", "tests"])
 def test_nothing_but_the_laboratory_needs_the_laboratory(part):
-    """`pytest.importorskip` in a test is not an import; the pages of the evidence are the laboratory's own."""
+    """`pytest.importorskip` in a test is not an import; the tools of the documentation show all houses."""
     for path in (SOURCE.parents[1] / part).rglob("*.py"):
-        if path.name == "evidence.py":
-            continue
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            assert not [name for name in names if name.split(".")[0] == "tiltmeter_lab"], path
+        assert not [name for name in imported(path) if name.split(".")[0] == "tiltmeter_lab"], path
 
 
 def test_the_laboratory_is_not_needed_by_the_pages_of_the_library():
@@ -114,15 +141,7 @@ def test_every_daily_name_can_be_had_and_is_documented():
 
 def test_the_map_of_the_code_names_every_room_and_no_other():
     text = (SOURCE.parents[1] / "docs" / "extending.md").read_text(encoding="utf-8")
-    drawn = text.partition("```text\n")[2].partition("```")[0]
+    drawn = "".join(part.partition("```")[0] for part in text.split("```text\n")[1:3])
     heads = (re.match(r"[a-z_, ]+?(?:  |$)", line) for line in drawn.splitlines() if not line.startswith(" "))
     named = {name for head in heads if head for name in head[0].strip().split(", ")}
-    assert named | {"results"} == set(LEVEL)
-
-
-def test_every_measure_of_the_catalogue_is_a_public_name():
-    import tiltmeter as tm
-    from tiltmeter_lab.measures.catalogue import MEASURES
-
-    missing = [place for place in MEASURES.values() if not hasattr(tm.measures, place.partition(":")[2])]
-    assert missing == []
+    assert named | {"results"} == {*LEVEL, *WINGS}

@@ -227,7 +227,7 @@ class TestBadInput:
             ((I.Balanced(by="draws"),), {"order": np.zeros((25, 16), dtype=int)}, 'An array as `order` says which points come, and so does Balanced with by="draws".'),
             ((I.Downsampled(),), {"order": np.zeros((25, 16), dtype=int)}, "An array as `order` names places in the data, which Downsampled changes."),
             ((I.SelecMix(),), {"weights": {"rare": 2.0}}, "`weights` are those of points, which SelecMix replaces: use an intervention of groups instead."),
-            ((lab.interventions.GeneralisedCrossEntropy(),), {"loss": tm.Square()}, "GeneralisedCrossEntropy needs the logistic loss or cross-entropy. Found half squared error."),
+            ((tm.interventions.GeneralisedCrossEntropy(),), {"loss": tm.Square()}, "GeneralisedCrossEntropy needs the logistic loss or cross-entropy. Found half squared error."),
             ((I.SAM(), I.SAM()), {}, "`interventions` should hold at most one StepIntervention. Found SAM, SAM."),
         ],
     )  # fmt: skip

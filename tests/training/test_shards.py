@@ -1,4 +1,4 @@
-"""A held-out data in parts on two processes: the curves of the whole, and a sentence where a rank does not come."""
+"""Held-out data in parts on two processes: the curves of the whole, and a sentence where a rank does not come."""
 
 import subprocess
 import sys

@@ -263,3 +263,8 @@ def test_copies_and_vectorised_calls_of_the_model_are_counted():
 
     torch.vmap(torch.func.grad(loss), (None, 0))(parameters, torch.ones(7, 3))
     assert spent() == 21.0
+
+
+def test_every_measure_of_the_catalogue_is_a_public_name():
+    missing = [place for place in MEASURES.values() if not hasattr(lab.measures, place.partition(":")[2])]
+    assert missing == []

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     from tiltmeter.interventions.model import GroupThreshold as GroupThreshold
     from tiltmeter.interventions.point import CVaR as CVaR
     from tiltmeter.interventions.point import FairnessPenalty as FairnessPenalty
+    from tiltmeter.interventions.point import GeneralisedCrossEntropy as GeneralisedCrossEntropy
     from tiltmeter.interventions.point import GradientReversal as GradientReversal
     from tiltmeter.interventions.point import LfF as LfF
     from tiltmeter.interventions.step import SAM as SAM

@@ -58,7 +58,7 @@ class GroupIntervention(Intervention, ABC):
     the loss of a point by P_g / p_g, "draws" draw points of a group with probability P_g / sum P. Both have the same
     drift but different noise. `memory` is the number of points of a group over which its loss is averaged (0: only its
     last batch). The average lags by memory / (batch p_g) steps, so choose it well above 1 and well below d. The
-    intervention evaluations and acts every `every` steps. A `rate` is per unit of the clock: per t in theory and
+    intervention looks at the losses and acts every `every` steps. A `rate` is per unit of the clock: per t in theory and
     simulation, per step in training; the same run has rate / d.
 
     A new intervention only needs `pull`. `z` is its state, of the shape that `start` returns.
@@ -66,7 +66,7 @@ class GroupIntervention(Intervention, ABC):
     Args:
         by: How pulls are applied: "weights" multiply the loss of a point, "draws" draw points of a group more often.
         memory: Points of a group over which its loss is averaged; 0: only its last batch.
-        every: Steps between two times that it looks at the losses and acts.
+        every: Steps from one look at the losses to the next.
     """
 
     sees_gram: ClassVar[bool] = False
@@ -115,7 +115,7 @@ class GroupIntervention(Intervention, ABC):
         return z
 
     def note(self, z: np.ndarray, seen: Seen) -> str:  # noqa: ARG002
-        """Return a message about the state at the end of training; None as a rule."""
+        """Return a message about the state at the end of training; as a rule an empty one."""
         return ""
 
 

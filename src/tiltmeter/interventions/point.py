@@ -13,7 +13,6 @@ from tiltmeter.interventions.kinds import PointIntervention, Shown, TermInterven
 from tiltmeter.interventions.shared.by_group import attribute_codes
 from tiltmeter.interventions.shared.log_losses import log_losses, one_number_a_point
 from tiltmeter.interventions.shared.shares import checked_per_group
-from tiltmeter_lab.interventions.point import GeneralisedCrossEntropy
 
 
 @dataclass(frozen=True)
@@ -198,6 +197,38 @@ class GradientReversal(TermIntervention):
         # The value and the gradient of the adversary are its own; to the features it goes with the sign turned.
         turned = (1.0 + self.strength) * against.detach() - self.strength * against
         return shown.losses, torch.nn.functional.cross_entropy(shown.own(turned), wanted)
+
+
+@dataclass(frozen=True)
+class GeneralisedCrossEntropy(PointIntervention):
+    """(1 - p^q) / q in place of -log p, with p the probability of a point's own label, Zhang and Sabuncu (2018).
+
+    >>> import torch
+    >>> GeneralisedCrossEntropy(0.7).each(-torch.log(torch.tensor([0.9, 0.2])), None, None)
+    tensor([0.1016, 0.9655])
+
+    q -> 0 is the usual loss, q = 1 the mean absolute error. Its gradient is p^q times the usual one, so that training
+    follows what is easy. That makes it robust to wrong labels, and it *amplifies* a bias: it is what the biased network
+    of LfF is trained with.
+
+    A smaller value is not a better fit: the scale of the loss is another one.
+
+    Args:
+        q: Between 0, the usual loss, and 1, the mean absolute error.
+    """
+
+    title = "points that the model finds hard count less"
+    cannot = "help a group whose points are hard: it counts them less"
+    log_loss = True
+
+    q: float = 0.7
+
+    def __post_init__(self) -> None:
+        if isinstance(self.q, bool) or not 0.0 < self.q <= 1.0:
+            raise ValueError(f"`q` should lie above 0 and be at most 1. Found q = {self.q!r}.")
+
+    def each(self, losses: Any, scores: Any, y: Any) -> Any:  # noqa: ARG002
+        return -(-self.q * losses).expm1() / self.q
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,7 @@ class Answers:
         """
         if not self._own:
             raise TypeError(
-                "A held-out data in parts (sharded=True) is looked at by all ranks together: call `probe(step)`."
+                "Held-out data in parts (sharded=True) are evaluated by all ranks together: call `probe(step)`."
             )
         bare = model.model if isinstance(model, GroupScores) else model
         seen = SeenModel(bare, self.task, self.loss, self._x, self._y, self.read, self.chunk, self.decide)

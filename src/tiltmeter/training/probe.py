@@ -119,7 +119,7 @@ class EvaluationCost:
 
 
 class Probe:
-    """Evaluations at a model on held-out points while it trains: one line in a loop that already exists.
+    """Evaluates a model on held-out points while it trains: one line in a loop that already exists.
 
         >>> import numpy as np, torch
         >>> x = np.random.default_rng(0).normal(size=(400, 5)).astype("float32")
@@ -153,7 +153,7 @@ class Probe:
 
     The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
     and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
-    not restored. Under DistributedDataParallel only rank 0 evaluations and writes. With `Watch(sharded=True)` every
+    not restored. Under DistributedDataParallel only rank 0 evaluates and writes. With `Watch(sharded=True)` every
     rank gives its own part of the points and calls the probe equally often; all get the curves of all points, and rank
     0 writes.
 
@@ -451,7 +451,7 @@ def _check(model: object, held_out: object, chunk: object, budget: float | None)
         raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
     if not isinstance(held_out, GroupedData):
         raise TypeError(
-            f"`held_out` should be GroupedData, to look at group by group. Found {type(held_out).__name__}."
+            f"`held_out` should be GroupedData, which says who belongs to which group. Found {type(held_out).__name__}."
         )
     if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
         raise ValueError(f"`chunk` should be a positive number of points. Found chunk = {chunk!r}.")
@@ -462,7 +462,7 @@ def _check(model: object, held_out: object, chunk: object, budget: float | None)
 
 
 def check_groups(held_out: GroupedData) -> None:
-    """Refuse a held-out data with a group that has no points."""
+    """Refuse held-out data with a group that has no points."""
     mass = np.bincount(held_out.codes, held_out.weights, len(held_out.groups))
     for group, total in zip(held_out.groups, mass, strict=True):
         if not total > 0:

@@ -142,7 +142,7 @@ PATIENCE = 300.0
 
 
 class Shards:
-    """The parts of a held-out data on the ranks of a distributed training; `whole` has labels and groups of all points.
+    """The parts of the held-out data on the ranks of a distributed training; `whole` has labels and groups of all points.
 
     Ranks meet at the store of the process group, where waiting ends after `patience` seconds, before they make any
     collective call. A rank that never comes is therefore named in a sentence and is no deadlock. The scores travel in a
@@ -154,7 +154,7 @@ class Shards:
     def __init__(self, data: GroupedData, patience: float | None = None) -> None:
         if not started():
             raise RuntimeError(
-                "`sharded=True` is for a held-out data in parts on several processes. Found no process group: call "
+                "`sharded=True` is for held-out data in parts on several processes. Found no process group: call "
                 "torch.distributed.init_process_group first, or give the whole held-out data and leave `sharded` out."
             )
         self._patience = timedelta(seconds=PATIENCE if patience is None else patience)

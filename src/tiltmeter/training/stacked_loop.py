@@ -68,7 +68,7 @@ def stacked_loss(
 
 
 class StackedObservations:
-    """Evaluations at all runs of a stack and writes what it sees.
+    """Evaluates all runs of a stack and records what it sees.
 
     `coords` names the dimensions of the runs, the last varying fastest: {"seed": [0, 1], "lr": [0.1, 0.2]}. A run that
     diverged, its loss no longer finite, has no values after the evaluation that found it.

@@ -131,7 +131,7 @@ def test_refusals_name_their_recipe_only(data):
         "plain": {},
         "weighted": {"weights": {"rare": 2.0}},
         "DFR": {"interventions": (I.DFR(),)},
-        "GCE": {"interventions": (lab.interventions.GeneralisedCrossEntropy(),)},
+        "GCE": {"interventions": (tm.interventions.GeneralisedCrossEntropy(),)},
     }
     asked = recipes(replace(ADAMW, loss=tm.Square()), changes)
     runs, refused = forecasts_of(network(), data, asked, tm.methods.Twin(1 / 4, count=2))

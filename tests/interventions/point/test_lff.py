@@ -9,7 +9,6 @@ from torch import nn
 
 import tiltmeter as tm
 
-lab = pytest.importorskip("tiltmeter_lab")
 
 I = tm.interventions
 RECIPE = tm.Recipe(lr=0.3, steps=8, batch=16, loss=tm.Logistic())
@@ -75,7 +74,7 @@ def own_loop(law, steps=8, outputs=1):
 
 def test_the_network_beside_is_generalised_cross_entropy_alone_bit_by_bit():
     data, alone = points(), model()
-    tm.train(alone, data, data, replace(RECIPE, interventions=(lab.interventions.GeneralisedCrossEntropy(0.7),)))
+    tm.train(alone, data, data, replace(RECIPE, interventions=(tm.interventions.GeneralisedCrossEntropy(0.7),)))
     _, steer = own_loop(I.LfF(0.7))
     assert torch.equal(alone.weight, steer.beside[0].weight)
 

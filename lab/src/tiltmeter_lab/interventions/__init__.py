@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from tiltmeter_lab.interventions.data import Amplified as Amplified
     from tiltmeter_lab.interventions.data import PrunedEasy as PrunedEasy
     from tiltmeter_lab.interventions.point import AttributionPrior as AttributionPrior
-    from tiltmeter_lab.interventions.point import GeneralisedCrossEntropy as GeneralisedCrossEntropy
     from tiltmeter_lab.interventions.point import ProductOfExperts as ProductOfExperts
     from tiltmeter_lab.interventions.point import SpectralDecoupling as SpectralDecoupling
     from tiltmeter_lab.interventions.step import Fish as Fish

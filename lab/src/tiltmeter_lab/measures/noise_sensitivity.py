@@ -39,7 +39,7 @@ class NoiseSensitivity:
     the whole input.
 
     What it does not mean: a low number does not mean that the model ignores a token, only that small noise there does
-    not matter. Compare models only at equal training accuracy (`analysis.matched.at_matched_error`): an untrained model
+    not matter. Compare models only at equal training accuracy (`at_matched_error`): an untrained model
     that always makes the same decision is not sensitive at all.
 
     Args:

@@ -58,8 +58,8 @@ def cure_grid(steps: int, misleading: Sequence[int] = ()) -> dict[str, tuple[Int
         "CVaR": (tm.interventions.CVaR(0.5), tm.interventions.CVaR(0.2)),
         "spectral decoupling": (lab.interventions.SpectralDecoupling(0.1), lab.interventions.SpectralDecoupling(0.01)),
         "generalised cross-entropy": (
-            lab.interventions.GeneralisedCrossEntropy(0.7),
-            lab.interventions.GeneralisedCrossEntropy(0.3),
+            tm.interventions.GeneralisedCrossEntropy(0.7),
+            tm.interventions.GeneralisedCrossEntropy(0.3),
         ),
         "LfF": (tm.interventions.LfF(), tm.interventions.LfF(0.3)),
         "product of experts": (lab.interventions.ProductOfExperts(steps=scout),),

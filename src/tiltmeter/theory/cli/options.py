@@ -90,7 +90,7 @@ def _needed(given: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return dict(given)
 
 
-#: Bytes that one evaluation at a theory takes: about twenty curves of a few groups.
+#: Bytes that one evaluation of a theory takes: about twenty curves of a few groups.
 LOOK_BYTES = 4000
 CASES = {
     function.__name__.replace("_", "-"): function

@@ -5,7 +5,6 @@ import torch
 from torch import nn
 
 import tiltmeter as tm
-import tiltmeter_lab as lab
 
 I = tm.interventions
 
@@ -17,11 +16,11 @@ class TestGeneralisedCrossEntropy:
         usual = nn.functional.softplus(-scores)
         (plain,) = torch.autograd.grad(usual.sum(), scores, retain_graph=True)
         (found,) = torch.autograd.grad(
-            lab.interventions.GeneralisedCrossEntropy(0.7).each(usual, None, None).sum(), scores
+            tm.interventions.GeneralisedCrossEntropy(0.7).each(usual, None, None).sum(), scores
         )
         torch.testing.assert_close(found, plain * torch.sigmoid(scores) ** 0.7)
 
     @pytest.mark.parametrize("q", [0.0, 1.5, True])
     def test_bad_input(self, q):
         with pytest.raises(ValueError, match="`q` should lie above 0 and be at most 1"):
-            lab.interventions.GeneralisedCrossEntropy(q)
+            tm.interventions.GeneralisedCrossEntropy(q)
