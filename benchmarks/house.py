@@ -125,7 +125,9 @@ def print_package(modules: dict[str, Path], package: Path) -> None:
     ours = sorted(((imports_of_ours(path), name) for name, path in modules.items()), reverse=True)
     print(f"{'total':<18} {len(modules):>4} files {total:>7,} lines of code, {lines:,} lines in all")
     print(f"imports {imports / lines:.1%} of lines")
-    print(f"imports of ours per file: mean {sum(n for n, _ in ours) / len(ours):.1f}, most {ours[0][0]} in {ours[0][1]}")
+    print(
+        f"imports of ours per file: mean {sum(n for n, _ in ours) / len(ours):.1f}, most {ours[0][0]} in {ours[0][1]}"
+    )
     print(f"functions over {LONG} lines {long}, without their docstrings {long_code}")
     print(f"functions over {MANY} parameters {wide}, of which loops for numba {wide_loops}")
     print(f"files under {SCRAP} lines that one other file imports: {len(scraps)}")

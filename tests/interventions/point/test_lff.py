@@ -9,7 +9,6 @@ from torch import nn
 
 import tiltmeter as tm
 
-
 I = tm.interventions
 RECIPE = tm.Recipe(lr=0.3, steps=8, batch=16, loss=tm.Logistic())
 
