@@ -126,8 +126,8 @@ def main() -> None:
         with Switches() as switches:
             work()
         print(f"{name}: {switches.count:,} file switches, {switches.calls.total():,} calls")
-        for (one, other), count in switches.pairs.most_common(12):
-            print(f"  {count:8,}  {one} -> {other}")
+        for (one, other), number in switches.pairs.most_common(12):
+            print(f"  {number:8,}  {one} -> {other}")
 
 
 if __name__ == "__main__":

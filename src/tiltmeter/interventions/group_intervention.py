@@ -58,8 +58,8 @@ class GroupIntervention(Intervention, ABC):
     the loss of a point by P_g / p_g, "draws" draw points of a group with probability P_g / sum P. Both have the same
     drift but different noise. `memory` is the number of points of a group over which its loss is averaged (0: only its
     last batch). The average lags by memory / (batch p_g) steps, so choose it well above 1 and well below d. The
-    intervention looks at the losses and acts every `every` steps. A `rate` is per unit of the clock: per t in theory and
-    simulation, per step in training; the same run has rate / d.
+    intervention looks at the losses and acts every `every` steps. A `rate` is per unit of the clock: per t in theory
+    and simulation, per step in training; the same run has rate / d.
 
     A new intervention only needs `pull`. `z` is its state, of the shape that `start` returns.
 

@@ -142,7 +142,7 @@ PATIENCE = 300.0
 
 
 class Shards:
-    """The parts of the held-out data on the ranks of a distributed training; `whole` has labels and groups of all points.
+    """The parts of the held-out data on the ranks of a distributed training; `whole` has all labels and groups.
 
     Ranks meet at the store of the process group, where waiting ends after `patience` seconds, before they make any
     collective call. A rank that never comes is therefore named in a sentence and is no deadlock. The scores travel in a

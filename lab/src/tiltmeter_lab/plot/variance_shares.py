@@ -95,7 +95,7 @@ def variance_shares(found: Sequence[Shares], parts: Sequence[str] | None = None,
     """A map: one row for each response, one column for each part, the darker the larger its share.
 
     >>> import numpy as np, xarray as xr
-    >>> from tiltmeter import shares
+    >>> from tiltmeter_lab import shares
     >>> grid = xr.DataArray(np.random.default_rng(0).normal(size=(2, 3, 5)), dims=("width", "lr", "seed"), name="gap")
     >>> picture = variance_shares([shares(grid, draws=20, permutations=0)])
     >>> picture.to_dict()["layer"][0]["mark"]["type"]
