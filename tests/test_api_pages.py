@@ -102,7 +102,7 @@ def test_every_page_names_what_to_see_also():
     files = api.file_names({address: value for address, value in api.public_names().items() if api.documented(value)})
     for address, file in files.items():
         _, _, also = pages[file].partition("```{seealso}\n")
-        linked = re.findall(r"\]\((tm[^)]+)\.md\)", also)
+        linked = re.findall(r"\]\(((?:tm|lab)[^)]+)\.md\)", also)
         assert linked, address
         assert set(linked) <= set(files.values()) - {file}, address
     assert "(tm.methods.Rehearsal.md)" in pages["tm.forecast"]

@@ -58,6 +58,6 @@ def test_costs_are_those_of_the_interventions():
 def test_code_tests_and_pages_have_one_order():
     root = Path(__file__).parents[1]
     for kind in KINDS:
-        assert (root / "src/tiltmeter/interventions" / kind / "__init__.py").exists()
+        assert (root / "src/tiltmeter/interventions" / f"{kind}.py").exists()
         assert list((root / "tests/interventions" / kind).glob("test_*.py"))
         assert f"<interventions-{kind}>\n" in (DOCS / "howto.md").read_text(encoding="utf-8")

@@ -135,7 +135,7 @@ def uses(names: dict[str, Any]) -> Callable[[str], Counter[str]]:
 def guides(names: dict[str, Any]) -> dict[str, Counter[str]]:
     """Link to a page of the guide -> how often it uses each name."""
     count, pages = uses(names), {}
-    for tree in ("tutorials/*.md", "howto/*.md", "*.md"):
+    for tree in ("tutorials/*.md", "howto/*.md", "*.md", "lab/*.md"):
         for page in sorted(FOLDER.parent.glob(tree)):
             text = page.read_text(encoding="utf-8")
             if title := re.search(r"^# (.+)$", text, re.MULTILINE):

@@ -7,7 +7,7 @@ from unittest.mock import patch
 
 from sphinx.application import Sphinx
 
-from tiltmeter.cli import VERBS, main
+from tiltmeter.cli import main, verbs
 
 PAGE = "command-line"
 
@@ -23,8 +23,8 @@ def help_of(verb: str) -> str:
 def options() -> str:
     """A section for each verb."""
     lines = ["", "## Every option", ""]
-    for verb, summary in VERBS.items():
-        lines += [f"### tiltmeter {verb}", "", summary, "", "```text", help_of(verb), "```", ""]
+    for verb, about in verbs().items():
+        lines += [f"### tiltmeter {verb}", "", about.line, "", "```text", help_of(verb), "```", ""]
     return "\n".join(lines)
 
 

@@ -11,12 +11,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
+from data_sources import EVERY, home_of
 from tiltmeter import Trajectory
 from tiltmeter.cli import main
-from tiltmeter.data.public import sources
 from tiltmeter.record import Origin
 from tiltmeter_lab.catalogue import EXPERIMENTS
 from tiltmeter_lab.claim import Claim
+from tiltmeter_lab.data import sources
 
 
 @dataclass(frozen=True)
@@ -175,9 +176,10 @@ def tiny(tmp_path, monkeypatch):
     folder = tmp_path / "data"
     folder.mkdir()
     monkeypatch.setenv("TILTMETER_DATA", str(folder))
-    for name, source in list(sources.SOURCES.items()):
+    for name in EVERY:
+        source = home_of(name)[name]
         files = tuple(replace(file, md5=None, content_md5=None, size=None, rows=None) for file in source.files)
-        monkeypatch.setitem(sources.SOURCES, name, replace(source, files=files))
+        monkeypatch.setitem(home_of(name), name, replace(source, files=files))
     forget()
     yield lambda *names: [WRITERS[name](folder) for name in names]
     forget()

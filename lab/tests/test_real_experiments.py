@@ -8,8 +8,8 @@ import xarray as xr
 
 torch = pytest.importorskip("torch")
 
+from data_sources import EVERY  # noqa: E402
 from tiltmeter import Trajectory  # noqa: E402
-from tiltmeter.data.public import sources  # noqa: E402
 from tiltmeter.record import Origin  # noqa: E402
 from tiltmeter_lab.catalogue import EXPERIMENTS, find, make_now  # noqa: E402
 from tiltmeter_lab.named import (  # noqa: E402
@@ -111,7 +111,7 @@ def test_what_every_experiment_offers(name):
     assert name in EXPERIMENTS
     assert module.TITLE
     assert module.PAPER
-    assert set(module.NEEDS) <= set(sources.SOURCES)
+    assert set(module.NEEDS) <= set(EVERY)
     assert 3 <= module.QUICK.seeds <= module.FULL.seeds
 
 

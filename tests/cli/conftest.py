@@ -1,25 +1,3 @@
 """A folder of its own for every test of the command line, and one call of it."""
 
-import pytest
-
-from tiltmeter.cli import main
-
-
-@pytest.fixture(autouse=True)
-def in_a_folder(tmp_path, monkeypatch):
-    """Files that a verb writes land here; tables are wide enough not to wrap."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("COLUMNS", "160")
-    return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    """Exit code, stdout and stderr of one call."""
-
-    def call(*argv):
-        code = main(argv)
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return call
+from command_line import in_a_folder, run  # noqa: F401

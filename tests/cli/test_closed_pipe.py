@@ -27,7 +27,7 @@ def test_a_verb_ends_quietly_when_nobody_reads(words):
 
 
 def test_another_broken_pipe_is_told(monkeypatch, capsys):
-    def app(_):
+    def app():
         def broken(*_, **__):
             raise BrokenPipeError(32, "Broken pipe")
 
@@ -39,7 +39,7 @@ def test_another_broken_pipe_is_told(monkeypatch, capsys):
 
 
 def test_an_exit_of_other_reasons_stays(monkeypatch):
-    def app(_):
+    def app():
         def leave(*_, **__):
             raise SystemExit(7)
 

@@ -72,7 +72,7 @@ def takes_an_sgd(value):
 
 
 def public_functions():
-    for room in (tm, tm.theory, tm.simulation, tm.plot, tm.export, tm.fairness.criteria, tm.data, tm.measures):
+    for room in (tm, tm.theory, tm.theory.plot, tm.plot, tm.export, tm.fairness.criteria, tm.data, tm.measures):
         for name in getattr(room, "__all__", dir(room)):
             value = getattr(room, name)
             if inspect.isfunction(value):

@@ -2,7 +2,7 @@
 
 >>> import tiltmeter_lab as lab
 >>> lab.measures.StableRank().title
-''
+'stable rank of every weight matrix and alignment of neighbouring layers'
 
 `measures` look at a model at one moment, a `Study` runs a grid of settings that survives crashes, `data` has generators
 and public data sets, `theory` formulas beside those of tiltmeter, `plot` their pictures. `tiltmeter reproduce` runs the

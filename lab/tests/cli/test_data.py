@@ -5,8 +5,9 @@ from dataclasses import replace
 
 import pytest
 
+from data_sources import home_of
 from tiltmeter.cli import main
-from tiltmeter.data.public import sources
+from tiltmeter_lab.data import sources
 
 
 @pytest.fixture(autouse=True)
@@ -14,8 +15,8 @@ def german(tmp_path, monkeypatch):
     """A folder that holds German credit, small."""
     monkeypatch.setenv("TILTMETER_DATA", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "160")
-    source = sources.SOURCES["german"]
-    monkeypatch.setitem(sources.SOURCES, "german", replace(source, files=(sources.File("german.data"),)))
+    source = home_of("german")["german"]
+    monkeypatch.setitem(home_of("german"), "german", replace(source, files=(sources.File("german.data"),)))
     (tmp_path / "german").mkdir()
     line = "A11 6 A34 A43 1169 A65 A75 4 A93 A101 4 A121 67 A143 A152 2 A173 1 A192 A201 1\n"
     (tmp_path / "german" / "german.data").write_text(line * 60)
@@ -55,9 +56,9 @@ def test_get_keeps_what_is_here(run):
 @pytest.mark.parametrize(
     ("argv", "sentence"),
     [
-        (["get"], "Name at least one data set. There are: mnist, fashion-mnist"),
-        (["get", "imagenet"], "No data set 'imagenet'. There are: mnist"),
-        (["check", "imagenet"], "No data set 'imagenet'. There are: mnist"),
+        (["get"], "Name at least one data set. There are: adult, compas"),
+        (["get", "imagenet"], "No data set 'imagenet'. There are: adult"),
+        (["check", "imagenet"], "No data set 'imagenet'. There are: adult"),
         (["get", "celeba"], "Data set 'celeba' cannot be downloaded for you"),
     ],
 )

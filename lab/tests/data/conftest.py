@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tiltmeter.data.public import sources
+from data_sources import EVERY, home_of
+from tiltmeter_lab.data import sources
 
 ADULT = [
     "39, State-gov, 77516, Bachelors, 13, Never-married, Adm-clerical, Not-in-family, White, Male, 2174, 0, 40, United-States, {}",
@@ -44,9 +45,10 @@ def idx(array):
 def here(tmp_path, monkeypatch):
     """An empty folder of data sets, and sources that accept tiny files in place of the published ones."""
     monkeypatch.setenv("TILTMETER_DATA", str(tmp_path))
-    for name, source in list(sources.SOURCES.items()):
+    for name in EVERY:
+        source = home_of(name)[name]
         files = tuple(replace(file, md5=None, content_md5=None, size=None, rows=None) for file in source.files)
-        monkeypatch.setitem(sources.SOURCES, name, replace(source, files=files))
+        monkeypatch.setitem(home_of(name), name, replace(source, files=files))
     return tmp_path
 
 

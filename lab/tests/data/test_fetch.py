@@ -9,8 +9,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from tiltmeter.data.public import sources
+from data_sources import home_of
 from tiltmeter.data.public.fetch import fetch, unpack
+from tiltmeter_lab.data import sources
 
 
 @pytest.fixture
@@ -52,9 +53,9 @@ def md5(data):
 
 def serve(monkeypatch, name, urls, data, **known):
     """The one file of a table comes from these addresses."""
-    source = sources.SOURCES[name]
+    source = home_of(name)[name]
     file = replace(source.files[0], urls=tuple(urls), **known)
-    monkeypatch.setitem(sources.SOURCES, name, replace(source, files=(file,)))
+    monkeypatch.setitem(home_of(name), name, replace(source, files=(file,)))
 
 
 def tar_of(members):
@@ -169,10 +170,10 @@ class TestFiles:
 class TestArchives:
     def archive(self, monkeypatch, base, files, members):
         files["cifar.tar.gz"] = tar_of(members)
-        source = sources.SOURCES["cifar10"]
+        source = home_of("cifar10")["cifar10"]
         archive = replace(source.archive, url=base + "cifar.tar.gz", md5=md5(files["cifar.tar.gz"]))
         sized = tuple(replace(file, size=3073) for file in source.files)
-        monkeypatch.setitem(sources.SOURCES, "cifar10", replace(source, archive=archive, files=sized))
+        monkeypatch.setitem(home_of("cifar10"), "cifar10", replace(source, archive=archive, files=sized))
 
     def test_its_files_and_no_others_are_unpacked(self, here, server, monkeypatch):
         base, files, asked = server
@@ -197,9 +198,9 @@ class TestArchives:
     def test_waterbirds_with_its_folders(self, here, server, monkeypatch):
         base, files, _ = server
         files["w.tar.gz"] = tar_of({"top/metadata.csv": b"img_filename\na\n", "top/001.Gull/1.jpg": b"x"})
-        source = sources.SOURCES["waterbirds"]
+        source = home_of("waterbirds")["waterbirds"]
         monkeypatch.setitem(
-            sources.SOURCES, "waterbirds", replace(source, archive=sources.Archive(base + "w.tar.gz", whole=True))
+            home_of("waterbirds"), "waterbirds", replace(source, archive=sources.Archive(base + "w.tar.gz", whole=True))
         )
         fetch("waterbirds")
         assert (here / "waterbirds" / "001.Gull" / "1.jpg").read_bytes() == b"x"

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tiltmeter.data.public import sources
+from data_sources import EVERY, home_of
 from tiltmeter.data.public.adult import adult
 from tiltmeter.data.public.compas import compas, compas_table
 from tiltmeter.data.public.presence import check, data_folder, is_present
@@ -234,7 +234,7 @@ def test_actions_by_the_names_of_files(write):
         bar("test")
 
 
-ALL = list(sources.SOURCES)
+ALL = EVERY
 
 
 @pytest.mark.parametrize("name", ALL)
@@ -329,9 +329,9 @@ def test_a_blank_folder_is_none(monkeypatch):
 @pytest.mark.parametrize("name", ["adult", "german"])
 def test_another_file_is_seen_by_its_checksum(write, monkeypatch, name):
     path = write(name)
-    source = sources.SOURCES[name]
+    source = home_of(name)[name]
     files = tuple(replace(file, md5="5d7c39d7b8804f071cdd1f2a7c460872") for file in source.files)
-    monkeypatch.setitem(sources.SOURCES, name, replace(source, files=files))
+    monkeypatch.setitem(home_of(name), name, replace(source, files=files))
     found = check(name)
     assert found.state == "wrong"
     assert found.note.startswith(f"{path / files[0].name} should hold the published content, with md5 5d7c39d7")
@@ -340,9 +340,9 @@ def test_another_file_is_seen_by_its_checksum(write, monkeypatch, name):
 
 def test_a_table_without_a_checksum_is_known_by_its_rows(write, monkeypatch):
     write("compas")
-    source = sources.SOURCES["compas"]
+    source = home_of("compas")["compas"]
     for rows, state in ((420, "present"), (7214, "wrong")):
-        monkeypatch.setitem(sources.SOURCES, "compas", replace(source, files=(replace(source.files[0], rows=rows),)))
+        monkeypatch.setitem(home_of("compas"), "compas", replace(source, files=(replace(source.files[0], rows=rows),)))
         assert check("compas").state == state
     assert "should hold 7,214 rows of a table. Found 420" in check("compas").note
 

@@ -12,7 +12,7 @@ VERBS = {
     "study": Verb(
         "Laboratory",
         "Run a grid of settings that survives crashes, on this machine or on a Dask cluster.",
-        "",
+        "",  # an application of its own, with its own example
         "tiltmeter_lab.cli.study:study",
     ),
     "reproduce": Verb(

@@ -2,7 +2,7 @@
 
 >>> import tiltmeter_lab as lab
 >>> lab.measures.EffectiveRank().title
-''
+'effective rank of features, their Gram matrix or a linear map'
 """
 
 from __future__ import annotations

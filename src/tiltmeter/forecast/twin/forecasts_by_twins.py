@@ -26,6 +26,7 @@ from tiltmeter.interventions.kinds import (
     StepIntervention,
     TermIntervention,
 )
+from tiltmeter.interventions.stored import stored_name
 from tiltmeter.modules.tangent.gradient import check_statistics
 from tiltmeter.recipe.checks import refuse_run_as
 from tiltmeter.recipe.lowered import lowered_recipe
@@ -183,7 +184,7 @@ def needs_points(recipe: Recipe) -> bool:
 
 
 def _of_tiltmeter(law: Intervention) -> bool:
-    return type(law).__module__.startswith("tiltmeter.")
+    return "." not in stored_name(law)
 
 
 def _sees_network(law: PointIntervention) -> bool:

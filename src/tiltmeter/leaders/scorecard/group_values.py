@@ -192,9 +192,9 @@ def _recorded(trajectory: Trajectory) -> dict[Any, float] | None:
         return {label_from_json(label): float(size) for label, size in sizes}
     problem = trajectory.origin.problem
     if isinstance(problem, dict) and "mixture" in problem:
-        weight = array_from_json(cast(Any, problem["weight"]))
+        weight, groups = array_from_json(cast(Any, problem["weight"])), cast(Any, problem["groups"])
         if weight.dims == ("group",):
-            return dict(zip(weight.coords["group"].values.tolist(), weight.values.tolist(), strict=True))
+            return dict(zip(map(label_from_json, groups), weight.values.tolist(), strict=True))
     return None
 
 
