@@ -2,7 +2,7 @@
 
 A task is a table, its label and its groups. No table among those that calibrate is among those that judge. Tables are
 read from folders that `TILTMETER_TABLES` names; nothing of them is kept here. `rdatasets` is the `csv` folder of
-vincentarelbundock/Rdatasets, `fairness` is `experiments/data` of tailequy/fairness_dataset, `adult` the publishers' file.
+vincentarelbundock/Rdatasets, `fairness` is `experiments/data` of tailequy/fairness_dataset, `adult` the publishers'.
 """
 
 from __future__ import annotations
@@ -100,10 +100,10 @@ JUDGE = (
     _task("rides by sex", "rdatasets/Stat2Data/YouthRisk", "ride.alc.driver", "1", "female"),
     _task("tips by company", "rdatasets/modeldata/taxi", "tip", "yes", "local"),
 )
-ADULT = (
-    "age workclass fnlwgt education education-num marital-status occupation relationship race sex capital-gain "
-    "capital-loss hours-per-week native-country income"
-).split()
+ADULT = [
+    *("age", "workclass", "fnlwgt", "education", "education-num", "marital-status", "occupation", "relationship"),
+    *("race", "sex", "capital-gain", "capital-loss", "hours-per-week", "native-country", "income"),
+]
 
 
 def read(task: Task) -> tuple[tm.GroupedData, tm.GroupedData]:

@@ -83,8 +83,13 @@ def trained(task: Task, name: str, seed: int) -> dict[str, Any]:
         optimiser.step()
     groups = [str(group) for group in held_out.groups]
     return {
-        **{"task": task.name, "network": name, "seed": seed, "groups": groups},
-        **{"counts": counts(held_out, positive), "points": len(train), "path": path},
+        "task": task.name,
+        "network": name,
+        "seed": seed,
+        "groups": groups,
+        "counts": counts(held_out, positive),
+        "points": len(train),
+        "path": path,
     }
 
 
