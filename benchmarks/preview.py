@@ -23,13 +23,43 @@ from _measure import RESULTS
 from _preview_tasks import CALIBRATE, JUDGE, read
 from _preview_trainings import NETWORKS, PILOT
 from scipy.optimize import nnls
+from sklearn.ensemble import HistGradientBoostingClassifier
 
 import tiltmeter as tm
 from tiltmeter.preview.doubt import BANDS, FEWEST, LARGE, RATES, calibrated, denominators, half_width, rate_variance
 
 Rows = dict[str, Any]
+#: Rows on which the quick non-linear model is fitted and judged, and the gain from which the rule tried refused.
+FITTED, JUDGED, MOST_GAIN = 5000, 3600, 0.08
 #: The share of trainings inside the band, and the ratio from which a rule of refusal stays.
 INSIDE, SEPARATES = 0.9, 1.5
+
+
+def pooled_loss(view: Any) -> float:
+    """The held-out loss at the end of a preview, over all people."""
+    people = np.array(list(view.run.origin.problem["held_out"]["sizes"]), dtype=object)[:, 1].astype(float)
+    return float(np.average(view.run["loss"].values[-1], weights=people))
+
+
+def gain_of(inputs: Any, least_loss: float) -> float:
+    """What gradient boosting has over the preview's least held-out loss, as a share of the fall from a constant.
+
+    Fixed numbers of rows keep this a size and not a test: a z-value would grow with the table.
+    """
+    rng = np.random.default_rng(0)
+    fitted = rng.permutation(len(inputs.train.labels))[:FITTED]
+    judged = np.random.default_rng(0).permutation(len(inputs.held_out.labels))[:JUDGED]
+    mass, labels = inputs.train.mass[fitted], inputs.train.labels[fitted]
+    held, share = inputs.held_out.labels[judged], inputs.held_out.mass[judged]
+    x, seen = inputs.train.x[fitted], inputs.held_out.x[judged]
+    options: dict[str, Any] = {"max_iter": 60, "max_leaf_nodes": 15, "early_stopping": False, "random_state": 0}
+    made = HistGradientBoostingClassifier(**options).fit(x, labels > 0.5, sample_weight=mass)
+    chance = np.clip(made.predict_proba(seen)[:, 1], 1e-6, 1.0 - 1e-6)
+    quick = np.average(-np.where(held > 0.5, np.log(chance), np.log1p(-chance)), weights=share)
+    always = float(np.clip(np.average(labels, weights=mass), 1e-6, 1.0 - 1e-6))
+    constant = np.average(-np.where(held > 0.5, np.log(always), np.log1p(-always)), weights=share)
+    fall = constant - min(quick, least_loss)
+    return float((least_loss - quick) / fall) if fall > 1e-12 else 0.0
 
 
 def previewed(which: str) -> list[Rows]:
@@ -44,7 +74,8 @@ def previewed(which: str) -> list[Rows]:
         plain = view.by_columns()
         facts = view.run.origin.settings["calculation"]
         found.append(
-            {"task": task.name, "ends": ends, "columns": plain, "gain": view.doubt.gain, "cpu": spent}
+            {"task": task.name, "ends": ends, "columns": plain, "cpu": spent}
+            | {"gain": gain_of(view.inputs, pooled_loss(view))}
             | {"disagreement": view.doubt.disagreement, "holds": view.doubt.holds, "rows": facts["rows"]}
             | {"people": {name: people.tolist() for name, people in denominators(view.inputs).items()}}
         )
@@ -211,14 +242,22 @@ def summary(rows: list[Rows]) -> Rows:
                 if errors.size:
                     found[f"{word}, {kind}, {label}"] = size(errors)
     ratio = {row["task"]: rms(row["preview, large"]) / max(rms(row["another seed, large"]), 1e-9) for row in rows}
-    for label, chosen in (("kept", kept), ("refused", [r for r in rows if not r["holds"]]), ("all", rows)):
-        values = np.array([ratio[row["task"]] for row in chosen])
-        if values.size:
-            drawn = np.random.default_rng(0).choice(values, (2000, len(values)))
-            middle = np.median(drawn, axis=1)
-            found[f"ratio, {label}"] = [float(np.median(values)), *np.quantile(middle, (0.05, 0.95)).tolist()]
-    if "ratio, refused" in found:
-        found["the rule separates"] = found["ratio, refused"][0] >= SEPARATES * found["ratio, kept"][0]
+    rules = {
+        "disagreement": [not row["holds"] for row in rows],
+        "boosting": [row["gain"] > MOST_GAIN for row in rows],
+    }
+    for rule, refuses in rules.items():
+        parts = {
+            "kept": [row for row, away in zip(rows, refuses, strict=True) if not away],
+            "refused": [row for row, away in zip(rows, refuses, strict=True) if away],
+        }
+        for label, chosen in parts.items():
+            if chosen:
+                found[f"ratio by {rule}, {label}"] = middle([ratio[row["task"]] for row in chosen])
+        if all(parts.values()):
+            refused, left = (found[f"ratio by {rule}, {label}"][0] for label in ("refused", "kept"))
+            found[f"{rule} separates"] = bool(refused >= SEPARATES * left)
+    found["ratio, all"] = middle(list(ratio.values()))
     found["risk by coverage"] = {
         rule: at_coverage(rows, order)
         for rule, order in (
@@ -239,6 +278,12 @@ def summary(rows: list[Rows]) -> Rows:
         for row in rows
     }
     return found
+
+
+def middle(values: list[float]) -> list[float]:
+    """The median over tasks with a 90 % interval, from tables drawn again; and how many tasks."""
+    drawn = np.median(np.random.default_rng(0).choice(values, (4000, len(values))), axis=1)
+    return [float(np.median(values)), *np.quantile(drawn, (0.05, 0.95)).tolist(), len(values)]
 
 
 def at_coverage(rows: list[Rows], order: Any) -> dict[str, float]:

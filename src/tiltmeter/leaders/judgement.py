@@ -9,7 +9,6 @@ from typing import Literal
 import numpy as np
 import xarray as xr
 
-from tiltmeter.forecast.bands import gap_band
 from tiltmeter.leaders.bands import Band, bands
 from tiltmeter.leaders.difference import ALL, Difference
 from tiltmeter.leaders.headline import term
@@ -24,6 +23,7 @@ from tiltmeter.leaders.points import (
     kept_points,
     pairs,
 )
+from tiltmeter.leaders.promised_gaps import gap_band
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS, recorded_errors, seed_bands, two_way
 from tiltmeter.names import better_of
 from tiltmeter.pairs import Pair, groups_of, resolution

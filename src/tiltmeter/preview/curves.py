@@ -82,7 +82,7 @@ def course_of(scores: np.ndarray, labels: np.ndarray, mass: np.ndarray, kind: An
 def run_of(
     inputs: Inputs, course: Course, settings: Mapping[str, Any], thresholds: Mapping[Hashable, float] | None = None
 ) -> Trajectory:
-    """The curves and points of a course; with thresholds, a group's probabilities above its own are decided positive."""
+    """The curves and points of a course; `thresholds` are probabilities above which a group is decided positive."""
     data = inputs.held_out_data
     outputs = course.scores.shape[2]
     task = table_task(data, outputs, inputs.loss, thresholds is not None)
@@ -104,11 +104,11 @@ def run_of(
             points.setdefault(name, []).append(values)
         last = final_values(shown)
     curves = {}
-    for name, values in parts.items():
+    for name, rows in parts.items():
         blank = blanks[name]
         dims = ("time", *map(str, blank.dims))
         coords = {"time": course.progress, **{str(dim): blank.coords[dim].values for dim in blank.dims}}
-        curves[name] = xr.DataArray(np.stack(values), coords, dims, attrs=blank.attrs)
+        curves[name] = xr.DataArray(np.stack(rows), coords, dims, attrs=blank.attrs)
     problem: Any = {"held_out": data.to_json()}
     origin = Origin("forecast", problem, dict(settings))
     kept = {} if data.weights is not None else _points(inputs, course.progress, points, last)

@@ -54,7 +54,6 @@ class Features:
         return np.concatenate([z, np.ones((len(z), 1))], axis=1)
 
     def _active(self, z: np.ndarray) -> np.ndarray:
-        assert self.units is not None and self.offsets is not None
         return np.asarray(np.maximum(z @ self.units + self.offsets, 0.0))
 
 

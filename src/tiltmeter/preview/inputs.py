@@ -101,8 +101,8 @@ def checked_parts(train: Any, held_out: Any) -> tuple[GroupedData, GroupedData]:
             raise TypeError(f"`{name}` should be GroupedData. Found {type(value).__name__}.")
         if isinstance(value.x, Nested):
             raise TypeError(
-                f"A preview reads points that are one array. Found `{name}` in parts (dict or tuple): pass the features "
-                "of a frozen network, or use `tm.forecast`."
+                f"A preview reads points that are one array. Found `{name}` in parts (dict or tuple): pass the "
+                "features of a frozen network, or use `tm.forecast`."
             )
         if isinstance(value.x, Streamed):
             raise TypeError(f"A preview reads points in memory. Found `{name}` streamed: take a sample of it.")
@@ -158,10 +158,10 @@ def kind_of(train: GroupedData, loss: Any) -> tuple[Kind, Any]:
 def soft(y: np.ndarray, kind: Kind, classes: Sequence[float]) -> np.ndarray:
     """Labels as the theory takes them: 0 and 1, one column for each class, or the numbers themselves."""
     if kind == "numbers":
-        return y.astype(float)
+        return np.asarray(y, dtype=float)
     if kind == "binary":
-        return (y == classes[1]).astype(float)
-    return np.eye(len(classes))[y.astype(int)]
+        return np.asarray(y == classes[1], dtype=float)
+    return np.asarray(np.eye(len(classes))[y.astype(int)])
 
 
 def flat(x: Any) -> np.ndarray:

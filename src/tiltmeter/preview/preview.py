@@ -2,42 +2,36 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 
 from tiltmeter.arguments import checked_share
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.leaders.headline import Headline
+from tiltmeter.leaders.headline import Headline, term
 from tiltmeter.leaders.leaders import leaders
-from tiltmeter.preview.curves import Course, course_of, run_of
-from tiltmeter.preview.doubt import (
-    Doubt,
-    denominators,
-    disagreement_of,
-    doubt_of,
-    gain_of,
-    half_width,
-    rate_variance,
-)
-from tiltmeter.preview.features import Features, columns, columns_and_units
-from tiltmeter.preview.flow import flow, mean_loss
-from tiltmeter.preview.inputs import Inputs, inputs_of
-from tiltmeter.record.origin import Origin
+from tiltmeter.preview.causes import DEALS, Causes, Contrast, causes_of
+from tiltmeter.preview.curves import Course, run_of
+from tiltmeter.preview.doubt import Doubt, disagreement_of, doubt_of, with_band
+from tiltmeter.preview.edits import checked_thresholds, without_columns
+from tiltmeter.preview.inputs import Inputs
+from tiltmeter.preview.ladder import Ladder, ladder_of
+from tiltmeter.preview.solution import Asked, Solution, end_rates, solution
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, group_name
 from tiltmeter.threads import one_blas_thread
 
 if TYPE_CHECKING:
-    from tiltmeter.preview.ladder import Ladder
+    from tiltmeter.preview.confirm import Confirmed
 
 #: What a preview says of itself, in every text.
 COMPUTED = "Computed from the table; your network was not trained."
+#: The columns of the printed table, and their heads.
+HEADS = {"tpr": "TPR", "fpr": "FPR", "positive_rate": "selected", "error": "error", "loss": "loss"}
 
 
 def preview(train: GroupedData, held_out: GroupedData | None = None, model: Any = None, recipe: Any = None) -> Preview:
@@ -52,10 +46,12 @@ def preview(train: GroupedData, held_out: GroupedData | None = None, model: Any 
 
     A linear theory is solved on the columns of the table and on random units that are never trained: gradient flow from
     zero, until the pooled held-out loss is least. No network is trained. On tables its end rates are about as close to
-    a training as another seed of that training is; the docs say how close, on tables that were not used to build it.
+    a training as another seed of that training is; docs/preview.md says how close, on tables that were not used to
+    build it.
 
     Of a network (`model`) only what does not learn is used: where all layers but the last are frozen, the theory is
-    that of its last layer. `recipe` brings the loss, group weights and proportions. A preview knows no interventions.
+    that of its last layer, whose inputs are computed. `recipe` brings the loss, group weights and proportions; a
+    preview knows no interventions. Tables need neither torch nor a recipe.
 
     Args:
         train: Points that a network would be trained on.
@@ -63,50 +59,18 @@ def preview(train: GroupedData, held_out: GroupedData | None = None, model: Any 
         model: Network whose frozen layers give the features; None: the columns.
         recipe: Training settings whose loss, weights and proportions are used; None: the loss that fits the labels.
     """
+    if not isinstance(train, GroupedData):
+        raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
     if held_out is None:
-        if not isinstance(train, GroupedData):
-            raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
         train, held_out = train.split()
-    asked = _Asked.of(model, recipe)
-    return Preview.of(train, held_out, asked)
+    frozen = False
+    if model is not None:
+        from tiltmeter.preview.network_features import frozen_features
 
-
-@dataclass(frozen=True, eq=False)
-class _Asked:
-    """What is asked of the theory besides the data: the same for an edited copy of them."""
-
-    loss: Any = None
-    weights: Mapping[Any, float] | None = None
-    proportions: Mapping[Any, float] | None = None
-    thresholds: Mapping[Hashable, float] | None = None
-    stop: float = 1.0
-    model: Any = None
-    recipe: Any = None
-
-    @classmethod
-    def of(cls, model: Any, recipe: Any) -> _Asked:
-        if recipe is None:
-            return cls(model=model)
-        from tiltmeter.recipe.recipe import checked_recipe
-
-        given = checked_recipe(recipe)
-        if given.interventions:
-            names = ", ".join(type(one).__name__ for one in given.interventions)
-            raise ValueError(f"A preview knows weights and proportions, not {names}: rehearse it with `tm.forecast`.")
-        proportions = given.proportions
-        if proportions is None and given.sampling is not None:
-            proportions = getattr(given.sampling, "proportions", None)
-        return cls(given.loss, given.weights, proportions, model=model, recipe=given)
-
-
-@dataclass(frozen=True, eq=False)
-class _Solved:
-    """The theory of one table: its inputs, features, and the course of the held-out scores."""
-
-    inputs: Inputs
-    features: Features
-    course: Course
-    by_columns: Course
+        found = frozen_features(model, train, held_out)
+        if found is not None:
+            (train, held_out), frozen = found, True
+    return Preview.of(train, held_out, Asked.of(recipe, frozen))
 
 
 class Preview(NotebookText):
@@ -115,8 +79,8 @@ class Preview(NotebookText):
     >>> rng = np.random.default_rng(0)
     >>> data = GroupedData(rng.normal(size=(600, 3)), rng.integers(0, 2, 600), ["a", "b"] * 300)
     >>> view = preview(*data.split(0.4))
-    >>> view.run.clock, float(view.run["loss"].time[-1]), view.doubt.holds
-    ('progress', 1.0, True)
+    >>> view.run.clock, float(view.run["loss"].time[-1])
+    ('progress', 1.0)
 
     `run` is a `Trajectory` over *progress*: the share of the fall of the pooled held-out loss, 1 at its minimum. Its
     gaps have a band at the end where nine of ten trainings lie; `leaders` names nobody who is not clear by both the
@@ -125,27 +89,26 @@ class Preview(NotebookText):
     Args:
         run: Every group's curves over progress.
         doubt: Whether the preview holds for networks, and why not where it does not.
-        sampled: How many rows the table had, where a sample was read; 0: all were.
     """
 
-    def __init__(self, run: Trajectory, doubt: Doubt, sampled: int = 0) -> None:
-        self.run, self.doubt, self.sampled = run, doubt, sampled
-        self._given: tuple[GroupedData, GroupedData, _Asked] | None = None
-        self._solved: _Solved | None = None
-        self._causes: dict[Any, Any] = {}
+    def __init__(self, run: Trajectory, doubt: Doubt) -> None:
+        self.run, self.doubt = run, doubt
+        self._given: tuple[GroupedData, GroupedData, Asked] | None = None
+        self._solution: Solution | None = None
+        self._causes: dict[Any, Causes] = {}
         self._ladder: Ladder | None = None
 
     @classmethod
-    def of(cls, train: GroupedData, held_out: GroupedData, asked: _Asked, like: Preview | None = None) -> Preview:
-        """Solve the theory of these data; an edited copy takes the features of `like` where these stay the same."""
+    def of(cls, train: GroupedData, held_out: GroupedData, asked: Asked, like: Preview | None = None) -> Preview:
+        """Solve the theory of these data; an edited copy takes over what stays the same in `like`."""
         with one_blas_thread():
-            solved = _solve(train, held_out, asked, None if like is None else like._solved)
-            doubt = like.doubt if like is not None else _doubt(solved)
-            run = _with_band(
-                run_of(solved.inputs, solved.course, _settings(solved, doubt), asked.thresholds), solved, doubt
-            )
-        made = cls(run, doubt, solved.inputs.sampled)
-        made._given, made._solved = (train, held_out, asked), solved
+            solved = solution(train, held_out, asked, None if like is None else like._solution)
+            ends = [end_rates(solved.inputs, course.scores[-1]) for course in (solved.whole, solved.by_columns)]
+            disagreement = disagreement_of(ends[0], ends[1], solved.inputs)
+            doubt = like.doubt if like is not None else doubt_of(disagreement, solved.inputs.tabular or asked.frozen)
+            run = run_of(solved.inputs, solved.course, _settings(solved, doubt), asked.thresholds)
+            made = cls(with_band(run, solved.inputs, doubt), doubt)
+        made._given, made._solution = (train, held_out, asked), solved
         return made
 
     @cached_property
@@ -157,18 +120,26 @@ class Preview(NotebookText):
     def claim(self) -> str:
         """Who will be worse off in one sentence, or that nothing is clear."""
         if not self.doubt.holds:
-            return "This preview does not hold: rehearse the network (`tm.forecast`)."
+            return "This preview does not hold for networks, so nobody is named: rehearse yours (`tm.forecast`)."
         return self.headline.brief or self.headline.claim
 
     @property
-    def group(self) -> Hashable:
-        """The group that the claim is about: the one that will be worse off, else the first."""
-        groups = self.run["loss"].coords["group"].values.tolist()
+    def named(self) -> Hashable:
+        """The group that will be worse off by the claim; "" where nobody is named."""
         pair, leader = self.headline.pair, self.headline.leader
-        if pair is None or not self.doubt.holds:
-            return groups[0]
-        worse = [one for one in pair if one != leader and one in groups]
-        return worse[0] if worse else groups[0]
+        if pair is None or not self.doubt.holds or leader == "":
+            return ""
+        return next((one for one in pair if one != leader), "")
+
+    @property
+    def group(self) -> Hashable:
+        """The group whose gap is explained: the one that is named, else the one with the worse end value."""
+        groups = self._groups()
+        if self.named in groups:
+            return self.named
+        values = self.run[self.curve].values[-1]
+        worst = np.nanargmin(values) if self.curve in ("tpr", "positive_rate") else np.nanargmax(values)
+        return groups[int(worst)]
 
     @property
     def curve(self) -> str:
@@ -179,67 +150,74 @@ class Preview(NotebookText):
         curve = self.headline.curve
         return curve if curve in self.run and self.doubt.holds else "loss"
 
-    def __str__(self) -> str:
-        lines = [self.claim]
-        if not self.doubt.holds:
-            lines.append(f"The reason: {self.doubt.why}.")
-        lines.append(f"{COMPUTED} {self.band_sentence()}".strip())
-        if self.sampled:
-            lines.append(f"The theory read {len(self._train()):,} of {self.sampled:,} rows, drawn at random.")
-        lines += self._table()
-        return "\n".join(lines)
-
-    def band_sentence(self) -> str:
-        """How far a training may be from the rate that is asked about, in one sentence; "" without a band."""
-        curve = self.curve
-        names = f"{curve}_gap_low", f"{curve}_gap_high"
-        if not self.doubt.holds or any(name not in self.run for name in names):
-            return ""
-        low, high = (self.run[name].isel(time=-1).values for name in names)
-        half = float(np.nanmax(high - low)) / 2.0 if np.isfinite(high - low).any() else float("nan")
-        if not np.isfinite(half):
-            return ""
-        return f"The gap of a training of yours differs by up to {100 * half:.0f} points in nine of ten."
-
     @property
     def inputs(self) -> Inputs:
-        """The data as the theory reads them."""
-        if self._solved is None:
-            raise ValueError("A saved preview does not hold its table: make the preview again.")
-        return self._solved.inputs
+        """The data as the theory reads them; a saved preview has none."""
+        if self._solution is None:
+            raise ValueError("This needs the table, which a saved preview does not hold: make the preview again.")
+        return self._solution.inputs
+
+    @property
+    def course(self) -> Course:
+        """The held-out scores over progress; a saved preview has none."""
+        if self._solution is None:
+            raise ValueError("This needs the table, which a saved preview does not hold: make the preview again.")
+        return self._solution.course
 
     def by_columns(self) -> dict[str, list[float]]:
         """Every group's end rates by a linear model of the columns alone, without random units."""
         inputs = self.inputs
-        assert self._solved is not None
-        ends = end_rates(inputs, self._solved.by_columns.scores[-1])
+        assert self._solution is not None
+        ends = end_rates(inputs, self._solution.by_columns.scores[-1])
         return {name: values.tolist() for name, values in ends.items()}
 
-    def _train(self) -> np.ndarray:
-        return np.zeros(0) if self._solved is None else self._solved.inputs.train.labels
+    def __str__(self) -> str:
+        lines = [self.claim]
+        if not self.doubt.holds:
+            lines.append(f"The reason: {self.doubt.why}.")
+        lines.append(" ".join(filter(None, (COMPUTED, self.band_sentence()))))
+        read = self._read()
+        if read:
+            lines.append(read)
+        return "\n".join([*lines, *self._table()])
+
+    def band_sentence(self) -> str:
+        """How far the gap of a training may be from this one, in one sentence; "" without a band."""
+        low, high = (self.run.get(f"{self.curve}_gap_{word}") for word in ("low", "high"))
+        if low is None or high is None:
+            return ""
+        half = (high.values[-1] - low.values[-1]) / 2.0
+        if not np.isfinite(half).any():
+            return ""
+        points = f"{100 * float(np.nanmax(half)):.0f}"
+        word = "point" if points == "1" else "points"
+        return f"The gap in {term(self.curve)} of a training of yours differs by up to {points} {word} in nine of ten."
+
+    def _read(self) -> str:
+        facts: Any = self.run.origin.settings["calculation"]
+        if facts["rows"] == facts["rows_of_the_table"]:
+            return ""
+        return f"The theory read {facts['rows']:,} of {facts['rows_of_the_table']:,} training rows, drawn at random."
+
+    def _groups(self) -> list[Hashable]:
+        return list(self.run["loss"].coords["group"].values.tolist())
 
     def _table(self) -> list[str]:
         """Every group's people and end rates."""
-        run = self.run
-        known = [name for name in ("tpr", "fpr", "positive_rate", "error", "loss") if name in run]
-        groups = run["loss"].coords["group"].values.tolist()
-        sizes = dict(run.origin.problem["held_out"]["sizes"]) if isinstance(run.origin.problem, dict) else {}
-        heads = {"tpr": "TPR", "fpr": "FPR", "positive_rate": "selected", "error": "error", "loss": "loss"}
-        rows = [["group", "people", *(heads[name] for name in known)]]
-        for place, group in enumerate(groups):
-            values = [float(run[name].values[-1, place]) for name in known]
+        facts: Any = self.run.origin.problem
+        sizes = {str(group): size for group, size in facts["held_out"]["sizes"]}
+        known = [name for name in HEADS if name in self.run]
+        rows = [["group", "people", *(HEADS[name] for name in known)]]
+        for place, group in enumerate(self._groups()):
+            values = [float(self.run[name].values[-1, place]) for name in known]
             cells = [
                 "no data" if not np.isfinite(value) else f"{value:.3f}" if name == "loss" else f"{100 * value:.0f} %"
                 for name, value in zip(known, values, strict=True)
             ]
-            count = sizes.get(group, sizes.get(str(group)))
-            rows.append([str(group), "" if count is None else f"{count:,}", *cells])
+            rows.append([group_name(group), f"{sizes.get(str(group), 0):,}", *cells])
         widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
         return [
-            "  "
-            + "  ".join(
-                cell.ljust(w) if i == 0 else cell.rjust(w) for i, (cell, w) in enumerate(zip(row, widths, strict=True))
-            )
+            "  " + "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))])
             for row in rows
         ]
 
@@ -267,145 +245,130 @@ class Preview(NotebookText):
             thresholds: Probability of the positive label above which a group is decided positive.
             stop: Progress at which training stops, between 0 and 1.
         """
-        train, held_out, asked = self._data("what_if")
-        if stop is not None:
-            checked_share("stop", stop) if stop != 1.0 else None
-        _check_thresholds(thresholds, train)
-        if isinstance(without, str):
-            without = (without,)
+        if self._given is None:
+            raise ValueError("`what_if` needs the table, which a saved preview does not hold: make the preview again.")
+        train, held_out, asked = self._given
+        if stop is not None and stop != 1.0:
+            checked_share("stop", stop)
+        if thresholds is not None:
+            checked_thresholds(thresholds, train)
         if without:
-            train, held_out = _without(train, without), _without(held_out, without)
-        changed = _Asked(
+            names = (without,) if isinstance(without, str) else tuple(without)
+            train, held_out = without_columns(train, names), without_columns(held_out, names)
+        changed = Asked(
             asked.loss,
-            _combined(asked.weights, weights),
+            asked.weights if weights is None else weights,
             asked.proportions if proportions is None else proportions,
             asked.thresholds if thresholds is None else thresholds,
-            asked.stop if stop is None else stop,
-            asked.model,
-            asked.recipe,
+            asked.stop if stop is None else float(stop),
+            asked.frozen,
         )
         return Preview.of(train, held_out, changed, self)
 
-    def _data(self, what: str) -> tuple[GroupedData, GroupedData, _Asked]:
-        if self._given is None:
-            raise ValueError(f"`{what}` needs the table, which a saved preview does not hold: make the preview again.")
-        return self._given
+    def causes(self, curve: str | None = None, group: Hashable = None, deals: int = DEALS) -> Causes:
+        """Which property of the data makes the gap, early, middle and late: in populations where it is absent.
+
+        >>> rng = np.random.default_rng(1)
+        >>> late = rng.random(6000) < 0.4
+        >>> x = rng.normal(size=(6000, 3)) + np.outer(late, [1.0, 0.0, 0.0])
+        >>> y = (x[:, 0] + rng.normal(size=6000) > 0.5).astype(int)
+        >>> view = preview(*GroupedData(x, y, np.where(late, "late", "early")).split(0.4))
+        >>> view.causes("fpr").top().cause
+        'position'
+
+        People are reweighted, their values stay: each of share, base rate, position, spread and rule is absent in one
+        population, the theory of the columns is solved again there, and the change of the gap is added to that of the
+        preview. A cause is named where its change exceeds those of random groups, for all causes and phases together,
+        and three points.
+
+        Args:
+            curve: Curve whose gap is explained; None: the declared rate of the question, else that of the claim.
+            group: Group whose gap to the others it is; None: the one that the claim is about.
+            deals: Random groups behind the limits; 0: nothing is held back.
+        """
+        curve = self.curve if curve is None else curve
+        group = self.group if group is None else group
+        key = curve, group, deals
+        if key not in self._causes:
+            if self._solution is None:
+                known = ", ".join(f"{name} of {who}" for name, who, _ in self._causes) or "none"
+                raise ValueError(f"A saved preview holds the causes that were asked for before it was saved: {known}.")
+            with one_blas_thread():
+                inputs = self.inputs
+                contrast = Contrast(_checked_curve(curve, inputs), *self._sides(group))
+                self._causes[key] = causes_of(inputs, self._solution.whole, contrast, deals=deals)
+        return self._causes[key]
+
+    def ladder(self) -> Ladder:
+        """The directions of the table in the order in which they are learned, and what each adds to the loss gap.
+
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(2000, 2)) * [3.0, 1.0]
+        >>> data = GroupedData(x, np.sign(x[:, 1]), np.where(x[:, 0] > 0, "a", "b"))
+        >>> len(preview(*data.split(0.4)).ladder().modes)
+        3
+        """
+        if self._ladder is None:
+            self._ladder = ladder_of(self.inputs, *self._sides(self.group))
+        return self._ladder
+
+    def _sides(self, group: Hashable) -> tuple[int, int | None]:
+        groups = self._groups()
+        if group not in groups:
+            raise KeyError(f"No group {group!r}. There are: {', '.join(map(repr, groups))}.")
+        if len(groups) < 2:
+            raise ValueError("There is one group only: nothing to compare.")
+        place = groups.index(group)
+        return place, (1 - place if len(groups) == 2 else None)
+
+    def confirm(self, top: int = 2, seeds: int = 5, model: Any = None, recipe: Any = None) -> Confirmed:
+        """Train networks in the populations of the largest causes, and print what came beside what was said.
+
+        Nothing was trained so far: this trains `seeds` networks in each population and as many without a change.
+        `tiltmeter init`'s network and settings are taken where none are given.
+
+        Args:
+            top: How many of the largest causes at the end are tried.
+            seeds: Trainings in every population, paired by seed.
+            model: Function that makes the network; None: one hidden layer of 64 units.
+            recipe: Training settings; None: AdamW with a learning rate of 0.001, 2,000 steps of 32 points.
+        """
+        from tiltmeter.preview.confirm import confirmed
+
+        return confirmed(self.inputs, self.causes(), self._sides(self.group), top, seeds, model, recipe)
+
+    def save(self, folder: str | os.PathLike[str]) -> Path:
+        """Keep curves, causes and ladder in a new folder: no inputs, no weights. `tm.results.load_preview` reads it.
+
+        Args:
+            folder: The new folder.
+        """
+        from tiltmeter.preview.saved import save_preview
+
+        return save_preview(self, Path(folder))
 
 
-def _check_thresholds(thresholds: Mapping[Hashable, float] | None, train: GroupedData) -> None:
-    if thresholds is None:
-        return
-    if len(train.labels) != 2:
-        raise ValueError(f"`thresholds` are for two labels. Found {len(train.labels)} different ones.")
-    for group, value in thresholds.items():
-        if group not in train.groups:
-            raise KeyError(f"`thresholds`: no group {group!r}. There are: {', '.join(map(repr, train.groups))}.")
-        if isinstance(value, bool) or not 0 < value < 1:
-            raise ValueError(f"`thresholds` should be probabilities strictly between 0 and 1. Found {value!r}.")
-
-
-def _combined(one: Mapping[Any, float] | None, other: Mapping[Any, float] | None) -> Mapping[Any, float] | None:
-    return one if other is None else other
-
-
-def _without(data: GroupedData, names: Sequence[str]) -> GroupedData:
-    """The same points without some columns; a column of words goes with all of its values."""
-    from tiltmeter.preview.inputs import column_names
-
-    known = column_names(data)
-    away = []
-    for name in names:
-        own = [place for place, column in enumerate(known) if column == name or column.startswith(f"{name} = ")]
-        if not own:
-            listed = ", ".join(dict.fromkeys(column.partition(" = ")[0] for column in known))
-            raise KeyError(f"`without`: no column {name!r}. There are: {listed}.")
-        away += own
-    kept = [place for place in range(len(known)) if place not in away]
-    if not kept:
-        raise ValueError("`without` should leave a column to learn from. Found none left.")
-    smaller = data.with_points(data.x[:, kept])
-    if data.reading is None or len(data.reading.columns) != len(known):
-        return smaller
-    from dataclasses import replace
-
-    return smaller.with_reading(replace(data.reading, columns=tuple(known[place] for place in kept)))
-
-
-def _solve(train: GroupedData, held_out: GroupedData, asked: _Asked, known: _Solved | None) -> _Solved:
-    inputs = inputs_of(train, held_out, asked.loss, asked.weights, asked.proportions)
-    same = (
-        known is not None and known.inputs.train.x.shape == inputs.train.x.shape and known.inputs.names == inputs.names
-    )
-    if same and known is not None:
-        features = known.features
-        by_columns = known.by_columns
-    else:
-        features = columns_and_units(inputs.train.x)
-        by_columns = solve(inputs, columns(inputs.train.x))
-    only_decisions = (
-        same
-        and known is not None
-        and np.array_equal(known.inputs.train.mass, inputs.train.mass)
-        and known.course.progress[-1] >= 1.0
-    )
-    course = known.course if only_decisions and known is not None else solve(inputs, features)
-    return _Solved(inputs, features, course.until(asked.stop), by_columns)
-
-
-def solve(inputs: Inputs, features: Features) -> Course:
-    """The course of the held-out scores in the theory of these features."""
-    held = features.of(inputs.held_out.x)
-    labels, mass = inputs.held_out.labels, inputs.held_out.mass
-
-    def judged(weights: np.ndarray) -> float:
-        return mean_loss(held @ weights, labels, mass, inputs.kind)
-
-    path = flow(features.of(inputs.train.x), inputs.train.labels, inputs.train.mass, inputs.kind, judge=judged)
-    scores = np.stack([held @ weights for weights in path.weights])
-    return course_of(scores, labels, mass, inputs.kind, path.times)
-
-
-def end_rates(inputs: Inputs, scores: np.ndarray) -> dict[str, np.ndarray]:
-    """Every group's end rates by scores (points, outputs)."""
-    data, codes, count = inputs.held_out_data, inputs.held_out.codes, len(inputs.groups)
-    mass = inputs.held_out.mass
-
-    def share(holds: np.ndarray, where: np.ndarray | None = None) -> np.ndarray:
-        counted = mass if where is None else mass * where
-        with np.errstate(invalid="ignore", divide="ignore"):
-            return np.asarray(np.bincount(codes, counted * holds, count) / np.bincount(codes, counted, count))
-
+def _checked_curve(curve: str, inputs: Inputs) -> str:
+    known = ["loss"]
     if inputs.kind == "classes":
-        return {"error": share(scores.argmax(1) != data.y)}
-    if len(inputs.classes) != 2:
-        return {}
-    cut = 0.0 if inputs.kind == "binary" else sum(inputs.classes) / 2
-    decided, positive = scores[:, 0] > cut, data.y == inputs.classes[1]
-    return {
-        "positive_rate": share(decided),
-        "tpr": share(decided, positive),
-        "fpr": share(decided, ~positive),
-        "error": share(decided != positive),
-    }
+        known.append("error")
+    elif len(inputs.classes) == 2:
+        known += ["error", "positive_rate", "tpr", "fpr"]
+    if curve not in known:
+        raise KeyError(f"`curve`: no gap of {curve!r} can be explained. There are: {', '.join(known)}.")
+    return curve
 
 
-def _doubt(solved: _Solved) -> Doubt:
+def _settings(solved: Solution, doubt: Doubt) -> dict[str, Any]:
     inputs = solved.inputs
-    ends = (end_rates(inputs, course.scores[-1]) for course in (solved.course, solved.by_columns))
-    return doubt_of(gain_of(inputs, float(solved.course.loss[-1])), disagreement_of(*ends, inputs), inputs.tabular)
-
-
-def _settings(solved: _Solved, doubt: Doubt) -> dict[str, Any]:
-    inputs = solved.inputs
+    rows = len(inputs.train.labels)
     return {
         "method": {"name": "Preview"},
         "train": inputs.data.to_json(),
         "loss": inputs.loss.definition,
         "calculation": {
-            "rows": len(inputs.train.labels),
-            "rows_of_the_table": inputs.sampled or len(inputs.train.labels),
-            "features": int(solved.course.scores.shape[1] and solved.features.of(inputs.train.x[:1]).shape[1]),
-            "gain": doubt.gain,
+            "rows": rows,
+            "rows_of_the_table": inputs.sampled or rows,
             "disagreement": doubt.disagreement,
             "holds": doubt.holds,
             "why": doubt.why,
@@ -413,45 +376,3 @@ def _settings(solved: _Solved, doubt: Doubt) -> dict[str, Any]:
         "copies": 0,
         "promise": None,
     }
-
-
-def _with_band(run: Trajectory, solved: _Solved, doubt: Doubt) -> Trajectory:
-    """The run with the 90 % band of every gap at its end."""
-
-    if not doubt.holds:
-        return run
-    people = denominators(solved.inputs)
-    groups = list(solved.inputs.groups)
-    pairs = list(combinations(range(len(groups)), 2))
-    curves: dict[str, xr.DataArray] = dict(run)
-    for name, counts in people.items():
-        if name not in run or not pairs:
-            continue
-        values = run[name].values
-        variance = rate_variance(values[-1], counts)
-        first, second = (np.array(side) for side in zip(*pairs, strict=True))
-        half = half_width(
-            "gap", np.minimum(counts[first], counts[second]), variance[first] + variance[second], doubt.disagreement
-        )
-        gap = values[-1, first] - values[-1, second]
-        coords = {"time": run[name].time.values, "pair": [f"{groups[a]} vs {groups[b]}" for a, b in pairs]}
-        attrs = {"better": "neither", "long_name": f"limit of the gap in {name} in nine of ten trainings"}
-        for word, edge in (("low", np.maximum(gap - half, -1.0)), ("high", np.minimum(gap + half, 1.0))):
-            whole = np.full((len(values), len(pairs)), np.nan)
-            whole[-1] = edge
-            curves[f"{name}_gap_{word}"] = xr.DataArray(whole, coords, ("time", "pair"), attrs=attrs)
-    promise = {
-        "from": 1.0,
-        "level": 0.1,
-        "method": "Preview",
-        "copies": 0,
-        "reliable_until": 1.0,
-        "sentence": "Computed from the table, 90 % band for the end of the training",
-    }
-    origin = Origin(run.origin.source, run.origin.problem, {**run.origin.settings, "promise": promise})
-    return replace_origin(run, curves, origin)
-
-
-def replace_origin(run: Trajectory, curves: Mapping[str, xr.DataArray], origin: Origin) -> Trajectory:
-    """The same run with other curves and another account of where they come from."""
-    return Trajectory(curves, run.clock, origin, run.diverged, points=run.points)
