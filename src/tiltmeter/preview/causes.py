@@ -14,7 +14,7 @@ from tiltmeter.preview.features import Features, columns
 from tiltmeter.preview.flow import point_losses
 from tiltmeter.preview.inputs import Inputs, Rows
 from tiltmeter.preview.populations import Population, few_labels, populations
-from tiltmeter.preview.solution import solve
+from tiltmeter.preview.solution import course_in, seen_by
 from tiltmeter.shown_text import NotebookText, group_name
 
 if TYPE_CHECKING:
@@ -256,12 +256,13 @@ def _changes(
     phases: Mapping[str, float],
 ) -> dict[tuple[str, str], float]:
     """What every population does to the contrast, in the theory of the columns, each at its own progress."""
-    plain = solve(inputs, features)
+    seen = seen_by(features, inputs)
+    plain = course_in(inputs, seen)
     before = {phase: contrast.of(plain.at(share), inputs.held_out, inputs) for phase, share in phases.items()}
     found = {}
     for cause, world in worlds.items():
         changed = inputs.with_rows(world.train, world.held_out)
-        course = solve(changed, features)
+        course = course_in(changed, seen)
         for phase, share in phases.items():
             value = contrast.of(course.at(share), world.held_out, changed)
             found[cause, phase] = value - before[phase]

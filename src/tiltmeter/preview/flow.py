@@ -16,6 +16,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.blas import ssyrk
 from scipy.special import expit, logsumexp, softmax
 
 Kind = Literal["binary", "classes", "numbers"]
@@ -136,6 +137,7 @@ def _binary(features: np.ndarray, labels: np.ndarray, mass: np.ndarray, times: n
     count = features.shape[1]
     w, t = np.zeros(count), 0.0
     score = np.zeros(len(features))
+    single = features.astype(np.float32)  # for the matrices: a correction need not be exact, its gradient is
     found, losses = [w], [np.log(2.0)]
     for time in times:
         h, before, factors = time - t, w, None
@@ -143,7 +145,8 @@ def _binary(features: np.ndarray, labels: np.ndarray, mass: np.ndarray, times: n
             chance = expit(score)
             slope = features.T @ (mass * (chance - labels))
             if factors is None:  # one matrix for each time; the later corrections only follow the gradient
-                bend = features.T @ ((mass * chance * (1.0 - chance))[:, None] * features)
+                rows = np.sqrt(mass * chance * (1.0 - chance)).astype(np.float32)[:, None] * single
+                bend = ssyrk(np.float32(1.0), rows.T).astype(float)
                 factors = cho_factor(np.eye(count) + h * bend, check_finite=False)
             change = cho_solve(factors, (w - before) + h * slope, check_finite=False)
             w = w - change

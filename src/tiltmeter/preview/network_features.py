@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.modules.forward import bare, scores
-from tiltmeter.modules.untouched import untouched
 
 #: Points that go through the network together.
 CHUNK = 256
@@ -22,19 +22,19 @@ def frozen_features(model: Any, train: GroupedData, held_out: GroupedData) -> tu
         raise TypeError(f"`model` should be a torch.nn.Module. Found {type(model).__name__}.")
     network = bare(model)
     learning = [name for name, weight in network.named_parameters() if weight.requires_grad]
-    heads = [(name, layer) for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
+    heads = [name for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
     if not learning or not heads:
         return None
-    name, head = heads[-1]
+    name = heads[-1]
     prefix = f"{name}." if name else ""
     if any(not one.startswith(prefix) for one in learning):
         return None
     if isinstance(network, nn.Linear):
         return train, held_out
-    return _through(network, head, train), _through(network, head, held_out)
+    return _through(network, name, train), _through(network, name, held_out)
 
 
-def _through(network: nn.Module, head: nn.Linear, data: GroupedData) -> GroupedData:
+def _through(network: nn.Module, name: str, data: GroupedData) -> GroupedData:
     """The points as the last layer gets them, in evaluation mode."""
     seen: list[np.ndarray] = []
 
@@ -42,13 +42,11 @@ def _through(network: nn.Module, head: nn.Linear, data: GroupedData) -> GroupedD
         seen.append(given[0].detach().flatten(1).cpu().numpy())
 
     points = data.tensor_points()[0]
-    handle = head.register_forward_pre_hook(keep)
-    try:
-        with untouched(network), torch.no_grad():
-            for _ in scores(network, points, None, CHUNK):
-                pass
-    finally:
-        handle.remove()
+    copied = deepcopy(network).eval()
+    copied.get_submodule(name).register_forward_pre_hook(keep)
+    with torch.no_grad():
+        for _ in scores(copied, points, None, CHUNK):
+            pass
     found = np.concatenate(seen)
     if len(found) != len(data):
         raise ValueError("The last layer of `model` should be used once for every point: pass its inputs as data.")

@@ -229,7 +229,7 @@ class Preview(NotebookText):
         thresholds: Mapping[Hashable, float] | None = None,
         stop: float | None = None,
     ) -> Preview:
-        """The preview of another training, or of other decisions: it equals that of data edited in this way.
+        """The preview of another training, or of other decisions: its curves equal those of data edited in this way.
 
         >>> rng = np.random.default_rng(0)
         >>> data = GroupedData(rng.normal(size=(600, 3)), rng.integers(0, 2, 600), ["a", "b"] * 300)
@@ -237,6 +237,8 @@ class Preview(NotebookText):
         >>> strict = view.what_if(thresholds={"a": 0.9})
         >>> bool(strict.run["positive_rate"].sel(group="a")[-1] < view.run["positive_rate"].sel(group="a")[-1])
         True
+
+        The doubt, and so the width of the band, is that of this preview.
 
         Args:
             weights: Factor on the loss of each group, or of each (group, label).

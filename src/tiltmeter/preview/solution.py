@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -42,15 +42,22 @@ class Asked:
         return cls(given.loss, given.weights, proportions, frozen=frozen)
 
 
+class Seen(NamedTuple):
+    """The features of the training and of the held-out rows."""
+
+    train: np.ndarray
+    held_out: np.ndarray
+
+
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The theory of one table: its inputs, its features, the course of held-out scores, and that of the columns alone.
+    """The theory of one table: its inputs and features, the course of held-out scores, and that of the columns alone.
 
     `whole` is the course up to its end, `course` the part of it that was asked for.
     """
 
     inputs: Inputs
-    features: Features
+    seen: Seen
     whole: Course
     course: Course
     by_columns: Course
@@ -61,24 +68,34 @@ def solution(train: GroupedData, held_out: GroupedData, asked: Asked, known: Sol
     inputs = inputs_of(train, held_out, asked.loss, asked.weights, asked.proportions)
     if known is None or known.inputs.names != inputs.names or known.inputs.train.x.shape != inputs.train.x.shape:
         features = columns(inputs.train.x) if asked.frozen else columns_and_units(inputs.train.x)
-        whole = solve(inputs, features)
+        seen = seen_by(features, inputs)
+        whole = course_in(inputs, seen)
         by_columns = whole if asked.frozen else solve(inputs, columns(inputs.train.x))
-        return Solution(inputs, features, whole, whole.until(asked.stop), by_columns)
+        return Solution(inputs, seen, whole, whole.until(asked.stop), by_columns)
     same = np.array_equal(known.inputs.train.mass, inputs.train.mass)
-    whole = known.whole if same else solve(inputs, known.features)
-    return Solution(inputs, known.features, whole, whole.until(asked.stop), known.by_columns)
+    whole = known.whole if same else course_in(inputs, known.seen)
+    return Solution(inputs, known.seen, whole, whole.until(asked.stop), known.by_columns)
+
+
+def seen_by(features: Features, inputs: Inputs) -> Seen:
+    """Both parts of the data as these features see them."""
+    return Seen(features.of(inputs.train.x), features.of(inputs.held_out.x))
 
 
 def solve(inputs: Inputs, features: Features) -> Course:
     """The course of the held-out scores in the theory of these features."""
-    held = features.of(inputs.held_out.x)
+    return course_in(inputs, seen_by(features, inputs))
+
+
+def course_in(inputs: Inputs, seen: Seen) -> Course:
+    """The course of the held-out scores in the theory of these rows."""
+    held = seen.held_out
     labels, mass = inputs.held_out.labels, inputs.held_out.mass
 
     def judged(weights: np.ndarray) -> float:
         return mean_loss(held @ weights, labels, mass, inputs.kind)
 
-    seen = features.of(inputs.train.x)
-    path = flow(seen, inputs.train.labels, inputs.train.mass, inputs.kind, judge=judged)
+    path = flow(seen.train, inputs.train.labels, inputs.train.mass, inputs.kind, judge=judged)
     scores = np.stack([held @ weights for weights in path.weights])
     return course_of(scores, labels, mass, inputs.kind, path.times)
 
