@@ -66,6 +66,10 @@ class Cause:
 class Causes(NotebookText):
     """What makes the gap of one curve, of one group against another or all others, phase by phase.
 
+    >>> row = Cause("position", "late", gap=-0.06, change=0.09, named=True)
+    >>> print(Causes("tpr", "women", "men", (row,)).sentence())
+    Position makes the gap of women: in a population with the same position it would be 3 instead of -6 points.
+
     It prints as a sentence for what is named and a table of all five populations.
 
     Args:
@@ -222,8 +226,12 @@ def causes_of(
     phases: Mapping[str, float] = PHASES,
     deals: int = DEALS,
     seed: int = 0,
+    least: float | None = None,
 ) -> Causes:
-    """The causes of a contrast. The row "as it is" is the preview's own; changes come from the columns alone."""
+    """The causes of a contrast. The row "as it is" is the preview's own; changes come from the columns alone.
+
+    `least` is the threshold on size; None: that of the product.
+    """
     group = inputs.groups[contrast.group]
     others = "all others" if contrast.other is None else group_name(inputs.groups[contrast.other])
     few = few_labels(inputs)
@@ -239,7 +247,8 @@ def causes_of(
     limits = _named(inputs, tuple(kept), contrast, phases, changes, deals, seed)
     rows = []
     gaps = {phase: contrast.of(course.at(share), inputs.held_out, inputs) for phase, share in phases.items()}
-    least = LEAST if contrast.curve in RATES else LEAST * float(course.loss[0])
+    if least is None:
+        least = LEAST if contrast.curve in RATES else LEAST * float(course.loss[0])
     for cause in kept:
         for phase in phases:
             change = changes[cause, phase]
