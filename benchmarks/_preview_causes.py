@@ -1,11 +1,11 @@
 """Networks trained in the five populations, on fresh tables: what `Preview.causes` said beside what came.
 
 `python benchmarks/_preview_causes.py train rows.jsonl` trains what the file lacks (rows are resumable), and `judge`
-prints and stores the shares; with `calibrate` as a third word both take the tasks that calibrate, and nothing is stored.
-Fixed before the runs: the first twelve tasks of the judging list, two optimisers, five
-seeds with label draws and held-out halves of their own; the true positive rate (every task is read as a benefit) and
-the loss; phases at 30, 70 and 100 % of the fall of the loss. A change is clear where five paired trainings have |t| > 3
-and it is at least a point (or 0.005 in loss).
+prints and stores the shares; with `calibrate` as a third word both take tasks that calibrate, and nothing is stored.
+Fixed before the runs: the first twelve tasks of the judging list, two optimisers, five seeds with label draws and
+held-out halves of their own; the true positive rate (every task is read as a benefit) and the loss; phases at 30, 70
+and 100 % of the fall of the loss. A change is clear where five paired trainings have |t| > 3 and it is at least a point
+(or 0.005 in loss).
 """
 
 from __future__ import annotations
