@@ -51,8 +51,8 @@ def test_small_intersections_are_named_and_count_above(tmp_path, capsys):
     assert {one.group: one.points for one in found.small} == {g: n for g, n in counts.items() if n < 20}
     small = found.small[0]
     assert str(small) == f"{small.group[0]} & z ({small.points} points, counted in {small.group[0]} and in z)"
-    assert found.leaders["sex"].trajectory.points["loss"].sizes["point"] == 2000  # they count here
-    assert "3 levels tested together, 5 % error rate." in str(found)
+    assert found.leaders["sex"].run.points["loss"].sizes["point"] == 2000  # they count here
+    assert "At most 5 of 100 such lists are wrong." in str(found)
     table.to_csv(tmp_path / "predictions.csv", index=False)
     asked = ["report", str(tmp_path / "predictions.csv"), "--label", "label", "--group", "sex", "race"]
     main([*asked, "--out", str(tmp_path / "page.html")])
@@ -97,7 +97,7 @@ def test_a_point_may_belong_to_several_groups():
     assert judged["women"].headline.leader == ""
     assert judged["a religion"].headline.claim.startswith("Group a religion has the higher error")
     assert dict(zip(*np.unique(texts["a religion"], return_counts=True), strict=True))[True] == int(
-        (judged["a religion"].trajectory.points["loss"]["group"] == "a religion").sum()
+        (judged["a religion"].run.points["loss"]["group"] == "a religion").sum()
     )
 
 
@@ -120,13 +120,12 @@ def people(where, points=6000, seed=0):
 
 def test_one_attribute_that_carries_the_difference_is_said():
     headline = tm.leaders(people(lambda table: table.sex == "F")).headline
-    assert "all together" in headline.claim
-    assert headline.alone.startswith("By sex alone, F and M are even further apart: ")
-    assert headline.line.endswith(headline.alone)
+    assert headline.claim.startswith("Group F has the higher error: 41 % against 10 %.")
+    assert "&" not in headline.line
 
 
 def test_an_intersection_that_differs_more_than_each_attribute_stands_alone():
     both = people(lambda table: (table.sex == "F") & (table.race == "x"))
     headline = tm.leaders(both).headline
-    assert headline.claim.startswith("Group F & x has")
-    assert headline.alone == ""
+    assert headline.claim.startswith("Group x is worse off than all others together")
+    assert headline.also.startswith("Group F & x has a higher error than all others together: 39 %")

@@ -9,6 +9,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from tiltmeter.cli.kept_forecast import keep_forecast
 from tiltmeter.cli.show import Summary, save_pictures
 from tiltmeter.cli.terminal import AskedCurve, Output, print_json
 from tiltmeter.cli.train_config import TrainingFile, build_model, read_config
@@ -111,6 +112,8 @@ def forecast(
                 lines.append(str(advice))
     for message in dict.fromkeys(str(one.message) for one in raised if one.category is UserWarning):
         print(message, file=sys.stderr)
+    if seeds is None:
+        keep_forecast(config, tables, trajectory)
     output.say_saved()
     summary = Summary(trajectory, curve)
     save_pictures(summary, output.save)

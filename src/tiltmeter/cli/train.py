@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from tiltmeter.cli.kept_forecast import kept_forecast
 from tiltmeter.cli.show import Summary, save_pictures
 from tiltmeter.cli.terminal import AskedCurve, Json, Save, Switch
 from tiltmeter.cli.train_config import read_config, train_as_told
@@ -34,7 +35,7 @@ def train(
         Also print the statistics: every difference with its limits, and since when it is clear.
     """
     tables = read_config(config)
-    trajectory = train_as_told(tables, config.parent, to=to, resume=resume)
+    trajectory = train_as_told(tables, config.parent, to=to, resume=resume, forecast=kept_forecast(config, tables))
     if trajectory.diverged is not None:
         print(f"Diverged at step {float(trajectory.diverged.min()):g}: lower the learning rate.", file=sys.stderr)
     if to is not None:

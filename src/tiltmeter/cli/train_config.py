@@ -95,8 +95,10 @@ class TrainingFile:
         torch.manual_seed(self.seed)
         return build_model(self.tables["model"], self.data, self.recipe.loss)
 
-    def train(self, recipe: Recipe, to: Path | None, resume: bool = False) -> Trajectory:
-        """Train the network by these settings."""
+    def train(
+        self, recipe: Recipe, to: Path | None, resume: bool = False, forecast: Mapping[str, Any] | None = None
+    ) -> Trajectory:
+        """Train the network by these settings; a forecast that was kept is answered."""
         from tiltmeter.training.loop import train
 
         given = self.tables["training"]
@@ -111,6 +113,7 @@ class TrainingFile:
             checkpoint=every(given.get("checkpoint", 1000)),
             resume=resume,
             validation=validation,
+            forecast=forecast,
         )
 
 
@@ -120,13 +123,14 @@ def train_as_told(
     measures: tuple[Any, ...] = (),
     to: Path | None = None,
     resume: bool = False,
+    forecast: Mapping[str, Any] | None = None,
 ) -> Trajectory:
     """Train what the tables describe."""
     import torch  # noqa: F401  # said now rather than after the data are read
 
     file = TrainingFile.of(tables, folder, measures)
     print(f"Training on {len(file.data):,} points, with {len(file.held_out):,} held-out points ...", file=sys.stderr)
-    return file.train(file.recipe, to, resume)
+    return file.train(file.recipe, to, resume, forecast)
 
 
 def build_when(tables: Mapping[str, Mapping[str, Any]]) -> When:

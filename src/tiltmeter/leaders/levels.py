@@ -54,7 +54,7 @@ class Levels(NotebookText):
     @property
     def licence(self) -> str:
         """What the answers rest on."""
-        return f"{len(self.leaders)} levels tested together, {100 * self.level:.3g} % error rate."
+        return f"At most {100 * self.level:.3g} of 100 such lists are wrong."
 
     @property
     def too_small(self) -> str:
@@ -81,10 +81,7 @@ def levels(
     >>> sure = np.where(table.sex == "women", 0.7, 0.9)
     >>> table["score"] = np.where(rng.random(3000) < sure, table.label, 1 - table.label)
     >>> print(levels(tm.predictions.run(table, label="label", group=["sex", "race"]), "error"))
-    By sex: Women have the higher error, 29 % against 10 %.
-    By race: The difference in error is not clear; it is at most 4 points.
-    By sex and race: Group women & x has a higher error than group men & x: 30 % against 9 %.
-    3 levels tested together, 5 % error rate.
+    By sex: Women have the higher error: 29 % against 10 %.
 
     A point belongs to one group of every level. The error rate `level` is shared by the levels (Bonferroni). Groups
     with fewer than 20 points are not judged; their points count in the levels above.
@@ -112,47 +109,6 @@ def levels(
     asked = {"question": question, "level": level / max(len(runs), 1)}
     found = {name: leaders(run, *curves, **asked) for name, run in runs.items()}  # type: ignore[arg-type]
     return Levels(found, level, _small(kept), runs)
-
-
-@dataclass(frozen=True)
-class AttributeGap:
-    """The largest clear difference at the end between two groups of one attribute (its name, where it is known): the
-    first minus the second.
-    """
-
-    attribute: str
-    pair: tuple[Hashable, Hashable]
-    gap: float
-    values: tuple[float, float]
-
-
-def by_one_attribute(judged: Leaders, curve: str) -> AttributeGap | None:
-    """The largest clear difference in a curve at the end by one attribute alone, the worse-off group first.
-
-    Only the last evaluation is judged, with the error rate shared by the levels. None if the groups have one attribute,
-    the run kept no points, or nothing is clear.
-    """
-    trajectory = judged.trajectory
-    width = {len(group) if isinstance(group, tuple) else 1 for group in judged.groups}
-    kept = None if trajectory is None or judged.basis == "forecast" or len(width) > 1 else kept_points(trajectory)
-    if trajectory is None or kept is None or width == {1}:
-        return None
-    (attributes,), names = width, _columns(trajectory)
-    settings = {"question": judged.question, "level": judged.level / (2**attributes - 1), "every_pair": True}
-    gaps = []
-    for part in range(attributes):
-        run = _at_level(trajectory, kept, (part,), last=True)
-        if run[curve].sizes["group"] < 2:
-            continue
-        for one in leaders(run, **settings).differences_in(curve):
-            if one.judged and one.sign[-1]:
-                first, second = one.pair if one.leader[-1] == one.pair[1] else one.pair[::-1]
-                values = run[curve].isel(time=-1)
-                values = values.mean("seed") if "seed" in values.dims else values
-                its, other = (float(values.sel(group=group)) for group in (first, second))
-                name = names[part] if len(names) == attributes else ""
-                gaps.append(AttributeGap(name, (first, second), its - other, (its, other)))
-    return max(gaps, key=lambda one: abs(one.gap), default=None)
 
 
 def _small(kept: KeptPoints) -> tuple[SmallGroup, ...]:

@@ -146,6 +146,13 @@ def _stopping(advice: Stopping, clock: str) -> str:
     return card_table(head, rows, caption)
 
 
+#: What is tested together.
+FAMILIES = (
+    "The question is asked of the last evaluation first, then of those before it; other measures are asked of the last "
+    "evaluation only. The limits of each of these three hold together."
+)
+
+
 def _method(found: Findings) -> str:
     level = f"{100 * found.judged.level:g} %"
     better_off = (
@@ -153,9 +160,8 @@ def _method(found: Findings) -> str:
         "a higher selection rate is better depends on what the decision does: say so with a question (tm.Question)."
     )
     items = [
-        f"Clear means: the limits leave out 0. Limits of differences hold over {found.judged.family}; over many such "
-        f"pages at most {level} contain any wrong one. Groups are compared "
-        + ("each with all together." if found.many else "pair by pair."),
+        f"Clear means: the limits leave out 0. {FAMILIES} Of many such pages about groups that are alike at most "
+        f"{level} name anybody." + (" Each group is compared with all others together." if found.many else ""),
         "Not clear is not equal: the limits are printed, wide ones mean too few points, narrow ones that a large "
         "difference is ruled out.",
         better_off,
@@ -199,8 +205,7 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
     return {
         "run": found.name,
         "headline": found.judged.headline.claim,
-        "before": found.judged.headline.before,
-        "alone": found.judged.headline.alone,
+        "line": found.judged.headline.line,
         "licence": found.judged.headline.licence,
         "answers": {one.question: one.text for one in said},
         "positive_label": None if label is None else label._asdict(),
