@@ -182,10 +182,6 @@ def test_decisions_alone(table, tmp_path):
     assert "true positive rate" in str(tm.leaders(decided))
     tm.report([decided], tmp_path / "page.html")
     assert tm.gate(decided, 0.02, "tpr").verdict == "fails"
-    both = run_of(table.assign(decision=table.score > 0.5).drop(columns="score"), group=["sex", "race"])
-    assert (
-        tm.fairness.levels(both, "error").claims["sex"] == tm.leaders(decided, "error", level=0.05 / 3).headline.claim
-    )
 
 
 def test_decisions_as_words_and_of_classes(table, many_classes):
@@ -210,7 +206,7 @@ def test_several_seeds_are_one_run(table):
     run = run_of(seeds)
     assert run["loss"].sizes["seed"] == 5
     assert run.points["loss"].sizes["seed"] == 5
-    assert "5 seeds" in str(tm.leaders(run, "error"))
+    assert "5 trainings" in str(tm.leaders(run, "error"))
     one = run_of(seeds[seeds.seed == 3].drop(columns="seed"))
     np.testing.assert_array_equal(run["loss"].sel(seed=3), one["loss"])
 

@@ -29,6 +29,8 @@ TERMS = {
 RATES = ("error", "positive_rate", "tpr", "fpr")
 #: A gap of this many points is what a note about more points asks for, if the gap that was seen is smaller.
 SMALL = 0.02
+#: A difference of rates cannot be larger; a damaged file may hold anything.
+NO_SHARE = 1e3
 #: Words that are plural without an s.
 PLURALS = ("men", "women", "people", "children")
 
@@ -219,7 +221,7 @@ def _gap(chosen: Difference) -> str:
 
 def gap_size(one: Difference, gap: float) -> str:
     """The size of a gap; with one digit more where whole points disagree with the rounded shares beside it."""
-    if one.curve in RATES and one.values is not None:
+    if one.curve in RATES and one.values is not None and abs(gap) <= NO_SHARE:
         first, second = (round(100 * float(value)) for value in one.values[-1])
         if abs(first - second) != round(100 * abs(gap)) and first != second:
             return f"{100 * abs(gap):.1f} points"
@@ -228,7 +230,8 @@ def gap_size(one: Difference, gap: float) -> str:
 
 def in_points(curve: str, value: float, unit: bool = False) -> str:
     """A limit of a gap: whole points of a rate, with one digit where it is below one point."""
-    if curve not in RATES:
+    value = float(value)
+    if curve not in RATES or abs(value) > NO_SHARE:
         return f"{value:.2g}"
     points = f"{100 * value:.0f}" if abs(100 * value) >= 1 else f"{100 * value:.1g}"
     points = "0" if float(points) == 0 else points
@@ -422,7 +425,7 @@ def amounts(curve: str, *values: float, apart: int | None = None) -> list[str]:
     >>> amounts("error", 0.121, 0.08), amounts("error", 0.4912, 0.4938), amounts("loss", 0.123456, 0.2)
     (['12 %', '8 %'], ['49.1 %', '49.4 %'], ['0.123', '0.2'])
     """
-    if curve not in RATES:
+    if curve not in RATES or max(map(abs, values)) > NO_SHARE:
         return [f"{value:.3g}" for value in values]
     if np.ptp(values[:apart]) < 1e-9:
         return [percent(value) for value in values]
@@ -439,7 +442,7 @@ def size_of(curve: str, size: float) -> str:
     >>> size_of("error", 0.163), size_of("error", 0.01), size_of("loss", 0.3)
     ('16 points', '1 point', '0.3')
     """
-    if curve not in RATES:
+    if curve not in RATES or size > NO_SHARE:
         return f"{size:.2g}"
     points = f"{100 * size:.0f}" if 100 * size >= 1 else f"{100 * size:.1g}"
     return f"{points} point" if points == "1" else f"{points} points"

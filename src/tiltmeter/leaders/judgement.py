@@ -39,7 +39,7 @@ TOO_FEW = f"it is not judged, with fewer than {FEWEST} such points"
 #: Groups with fewer points than this are tested, with a note that they are small.
 FEW = 50
 #: How a note begins that names groups without a verdict.
-NOT_JUDGED = "Not judged"
+NOT_JUDGED = "Too few to judge"
 
 
 class Shares(NamedTuple):
@@ -512,7 +512,7 @@ def _of_curves(run: Trajectory, names: Sequence[str], pair: Pair | None, level: 
     few_named = [group_name(group) for group in groups_of(run[names[0]]) if group in few]
     notes: tuple[str, ...] = ()
     if few_named:
-        notes = (f"{NOT_JUDGED}, with fewer than {FEWEST} held-out points: {', '.join(few_named)}",)
+        notes = (f"{NOT_JUDGED}: {', '.join(few_named)}",)
     if basis == "standard errors":
         notes += ("No points were kept: limits come from standard errors with Bonferroni's correction, which is wider",)
     return Judgement(tuple(differences), level, scope, basis, judged, reasons, notes, declared or names[0])
@@ -591,4 +591,12 @@ def _small(kept: KeptPoints, names: Sequence[str]) -> tuple[dict[str, str], tupl
             elif count < FEW:
                 few[group_name(group)] = min(int(count), few.get(group_name(group), FEW))
     told = ", ".join(f"{group} has {count}" for group, count in few.items())
-    return reasons, (f"Few held-out cases: {told} in at least one measure",) if few else ()
+    counts = kept.named(names)[0].counts(kept.codes, len(kept.groups)).tolist()
+    tiny = ", ".join(
+        f"{group_name(group)} ({count})" for group, count in zip(kept.groups, counts, strict=True) if count < FEWEST
+    )
+    notes = (
+        f"{NOT_JUDGED}: {tiny}" if tiny else "",
+        f"Few held-out cases: {told} in at least one measure" if few else "",
+    )
+    return reasons, tuple(note for note in notes if note)
