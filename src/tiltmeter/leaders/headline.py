@@ -97,7 +97,8 @@ def headline(judged: Leaders) -> Headline:
         return _exact(judged, curve, licence)
     chosen = chosen_difference(judged.differences_in(curve))
     if chosen is None:
-        why = " ".join(f"{note}." for note in judged.notes) or _reasons(judged)
+        why = _reasons(judged) if judged.basis != "forecast" else ""
+        why = why or " ".join(f"{note}." for note in judged.notes)
         return Headline(why or "There is nothing to compare.", licence if judged.basis == "values" else "", curve)
     clear = chosen.sign[-1] != 0
     return Headline(
