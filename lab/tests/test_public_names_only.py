@@ -26,7 +26,9 @@ ALLOWED = {
     "tiltmeter_lab.study.folder.Places": "the folder of a study",
     "tiltmeter_lab.study.folder.CELL": "the file that describes a cell",
     "tiltmeter_lab.study.folder.WORK": "the folder of cells in work",
-    "tiltmeter.record.directory.atomic_files.write_json": "writes a file whole or not at all",
+    "tiltmeter.record.directory.atomic_files.write_atomically": "writes a file whole or not at all",
+    "tiltmeter.record.directory.atomic_files.write_sealed_json": "the same, with a checksum",
+    "tiltmeter.record.directory.atomic_files.read_sealed_json": "reads it, or says how it is damaged",
 }
 
 #: The calibration of promises measures these very functions.

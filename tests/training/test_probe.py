@@ -339,7 +339,7 @@ class Outer(nn.Module):
     ("make", "kind", "sentence"),
     [
         (lambda d: tm.Probe("model", d), TypeError, "`model` should be a torch.nn.Module. Found str."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d.x), TypeError, "`held_out` should be GroupedData, to look at group by group. Found ndarray."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d.x), TypeError, "`held_out` should be GroupedData, which says who belongs to which group. Found ndarray."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(when=5)), TypeError, "`when` should choose steps, as log_spaced(20) or every(100). Found int."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d, chunk=0), ValueError, "`chunk` should be a positive number of points. Found chunk = 0."),
         (lambda d: tm.Probe(nn.Linear(6, 1), d.take(d.of_group("a"))), ValueError, "`held_out` should have points of every group. Found none in group 'b'."),

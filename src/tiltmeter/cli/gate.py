@@ -8,6 +8,8 @@ from typing import Literal
 
 from tiltmeter.cli.run_input import PredictionColumns, read_trajectories
 from tiltmeter.cli.terminal import Json, print_json
+from tiltmeter.record.directory.reader import read_run
+from tiltmeter.record.directory.small_files import RUN
 
 #: Exit codes; 2 is bad input.
 CODES = {"within": 0, "gap": 1, "inconclusive": 3}
@@ -44,6 +46,8 @@ def gate(
     from tiltmeter.leaders.leaders import asked_of
     from tiltmeter.record.labelled import label_to_json
 
+    if (run / RUN).exists():
+        refuse_unfinished(run)
     (trajectory,) = read_trajectories([run], columns).values()
     if curve is None:
         question = asked_of(trajectory)
@@ -57,3 +61,11 @@ def gate(
     else:
         print(answer)
     return code
+
+
+def refuse_unfinished(run: Path) -> None:
+    """Raise a ValueError unless the run is whole: what was lost of another may be what the gate asks for."""
+    state = read_run(run).state
+    if state != "finished":
+        how = {"running": "is still running", "failed": "failed", "interrupted": "was interrupted"}.get(state, "died")
+        raise ValueError(f"The gate judges finished runs only. {run} {how}: `tiltmeter show {run}` says what is there.")
