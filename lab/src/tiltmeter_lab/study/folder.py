@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.record.directory.atomic_files import read_sealed_json, remove_left_over, write_sealed_json
+from tiltmeter.record.directory.atomic_files import make_folder, read_sealed_json, remove_left_over, write_sealed_json
 from tiltmeter.shown_text import NotebookText
 from tiltmeter.version import __version__
 
@@ -49,7 +49,7 @@ class Places:
     def make(self) -> None:
         """The folders, so that workers need not."""
         for part in (CELLS, WORK, FAILED):
-            (self.root / part).mkdir(parents=True, exist_ok=True)
+            make_folder(self.root / part)
 
     def tidy(self) -> None:
         """Remove what processes that were killed left behind: half of a file, or all that lay beside a result."""
@@ -83,7 +83,7 @@ def write_study(root: Path, said: dict[str, Any]) -> None:
                 raise ValueError(f"{root} holds a study of {was}. Found cell = {now}: choose another folder.")
         if {**held, "tiltmeter": None} == {**said, "format": FORMAT, "tiltmeter": None}:
             return
-    root.mkdir(parents=True, exist_ok=True)
+    make_folder(root)
     write_sealed_json(path, {"format": FORMAT, "tiltmeter": __version__, **said})
 
 
