@@ -23,7 +23,9 @@ ALLOWED = {
     "tiltmeter.leaders.points.PointCurve": "measured by false-alarms",
     "tiltmeter.leaders.seed_bands.two_way": "measured by forecast-bands",
     "tiltmeter.lazy_names.offer": "offers names in the same way",
-    "tiltmeter.record.directory.atomic_files.write_json": "writes a file whole or not at all",
+    "tiltmeter.record.directory.atomic_files.write_atomically": "writes a file whole or not at all",
+    "tiltmeter.record.directory.atomic_files.write_sealed_json": "the same, with a checksum",
+    "tiltmeter.record.directory.atomic_files.read_sealed_json": "reads it, or says how it is damaged",
 }
 
 #: The calibration of promises measures these very functions.

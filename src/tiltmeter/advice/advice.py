@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -23,7 +22,7 @@ from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
 from tiltmeter.names import better_of
 from tiltmeter.record import load, save
-from tiltmeter.record.directory.atomic_files import write_json
+from tiltmeter.record.directory.atomic_files import read_sealed_json, write_sealed_json
 from tiltmeter.record.directory.disk import new_directory
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, group_name, shortened
@@ -203,7 +202,7 @@ class Advice(NotebookText):
             for number, run in enumerate(self.runs.values()):
                 save(run, aside / str(number))
             stored = {**self.to_json(), "runs": list(self.runs), "criterion": judged, "curve": self.curve}
-            write_json(aside / "advice.json", stored)
+            write_sealed_json(aside / "advice.json", stored)
 
 
 def load_advice(path: str | os.PathLike[str]) -> Advice:
@@ -226,8 +225,8 @@ def load_advice(path: str | os.PathLike[str]) -> Advice:
     file = Path(path) / "advice.json"
     if not file.is_file():
         raise FileNotFoundError(f"`path` should be a directory of Advice.save. Found no advice.json at {path}.")
+    stored = read_sealed_json(file, "what Advice.save wrote")
     try:
-        stored = json.loads(file.read_text(encoding="utf-8"))
         runs = {name: cast(Trajectory, load(Path(path) / str(number))) for number, name in enumerate(stored["runs"])}
         judged, curve = stored["criterion"], stored["curve"]
         criterion = None

@@ -7,6 +7,8 @@ from typing import Literal
 
 from tiltmeter.cli.run_input import PredictionColumns, read_trajectories
 from tiltmeter.cli.terminal import Json, Switch, print_json
+from tiltmeter.record.directory.reader import read_run
+from tiltmeter.record.directory.small_files import RUN
 
 #: Exit codes; 2 is bad input.
 CODES = {"passes": 0, "fails": 1, "cannot tell": 3}
@@ -49,6 +51,8 @@ def gate(
 
     if strict and measured:
         raise ValueError("--strict judges the upper limit, --measured the measured gap: choose one.")
+    if (run / RUN).exists():
+        refuse_unfinished(run)
     (trajectory,) = read_trajectories([run], columns).values()
     answer = judged_gate(trajectory, gap, curve, level, "strict" if strict else "measured" if measured else "limits")
     code = 0 if answer.verdict == "cannot tell" and unclear == "pass" else CODES[answer.verdict]
@@ -57,3 +61,11 @@ def gate(
     else:
         print(answer)
     return code
+
+
+def refuse_unfinished(run: Path) -> None:
+    """Raise a ValueError unless the run is whole: what was lost of another may be what the gate asks for."""
+    state = read_run(run).state
+    if state != "finished":
+        how = {"running": "is still running", "failed": "failed", "interrupted": "was interrupted"}.get(state, "died")
+        raise ValueError(f"The gate judges finished runs only. {run} {how}: `tiltmeter show {run}` says what is there.")

@@ -18,7 +18,7 @@ from tiltmeter.arguments import checked_path
 from tiltmeter.record.contents import Memory, Progress, usable
 from tiltmeter.record.directory.atomic_files import explained
 from tiltmeter.record.directory.disk import Disk, Gone
-from tiltmeter.record.directory.small_files import Ending, TrajectoryHeader
+from tiltmeter.record.directory.small_files import Ending, TrajectoryHeader, read_header
 from tiltmeter.record.labelled import coord_arrays
 from tiltmeter.record.layout import Layout, Time, difference, point_layout, reading
 from tiltmeter.record.origin import Origin
@@ -77,11 +77,18 @@ class Recorder:
         self._point_labels: dict[str, Mapping[Hashable, xr.Variable]] = {}
         self._last_readings: dict[str, tuple[xr.DataArray, Layout]] = {}
         self._last_time, self._evaluations, self._diverged = progress.last_time, progress.evaluations, progress.diverged
+        self._missing_until = progress.missing_until
 
     @property
     def last_time(self) -> Time | None:
         """The time of the last evaluation, None before the first."""
         return self._last_time
+
+    @property
+    def next_step(self) -> int:
+        """The first step whose evaluation is neither recorded nor accepted as missing."""
+        last = -1 if self._last_time is None else int(self._last_time)
+        return max(last + 1, int(self._missing_until or 0))
 
     @property
     def evaluations(self) -> int:
@@ -192,12 +199,15 @@ class Recorder:
                 raise self._unwritten(error, "That the run goes on from an earlier time") from error
             self._follow(self._place.progress)
 
-    def beat(self) -> None:
-        """Show that this process is still recording, for other hosts that share the disk; cheap enough for every step.
-
-        Without it, another host counts a writer as dead after an hour without an evaluation, or after ten times the
-        longest pause so far if that is longer."""
-        self._place.beat()
+    def sync(self) -> None:
+        """Have everything recorded so far on the disk: before a checkpoint gets its name, and wherever a power cut
+        must lose nothing. It takes about as long as an evaluation of a small model."""
+        self._writable()
+        with self._one_at_a_time():
+            try:
+                self._place.sync()
+            except OSError as error:
+                raise self._unwritten(error, "What was recorded") from error
 
     def trajectory(self) -> Trajectory:
         """What is recorded so far."""
@@ -297,6 +307,28 @@ class Recorder:
         count = f"{self._evaluations} evaluation" + ("" if self._evaluations == 1 else "s")
         safe = f" The {count} already recorded {'is' if self._evaluations == 1 else 'are'} safe."
         return explained(error, f"{what} could not be written to {self._place}: ", safe)
+
+
+def accept_missing(path: str | os.PathLike[str], until: int) -> None:
+    """Let a run go on at step `until` although evaluations before it were lost; the run says so from then on.
+
+    A checkpoint may be ahead of the evaluations, as after a power cut or in a copy of a running training. Resuming
+    there refuses and offers this choice.
+
+    Args:
+        path: Run directory.
+        until: The step at which the training goes on.
+    """
+    directory, step = checked_path("path", path), _time(until)
+    header = read_header(directory)
+    if not isinstance(header, TrajectoryHeader):
+        raise ValueError(f"{directory} holds a dataset, which misses no evaluations.")
+    recorder = Recorder(directory, clock=header.clock, origin=header.origin, resume=True)
+    try:
+        recorder._place.accept_missing(step)
+        recorder.sync()
+    finally:
+        recorder._abandon()
 
 
 _NO_LABELS = xr.Variable((), None)

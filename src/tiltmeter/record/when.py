@@ -177,6 +177,20 @@ def at(steps: Iterable[int]) -> At:
     return At(chosen)
 
 
+def missing_evaluations(when: When, first: int, step: int) -> str | None:
+    """Which evaluations a run will never have that goes on at `step` and lacks those from step `first` on; or None.
+
+    >>> missing_evaluations(every(10), 31, 60), missing_evaluations(every(10), 31, 40)
+    ('2 evaluations, of steps 40 to 50, are missing', None)
+    """
+    lost = [one for one in when.steps(step - 1) if one >= first] if step > first else []
+    if not lost:
+        return None
+    if len(lost) == 1:
+        return f"the evaluation of step {lost[0]:,} is missing"
+    return f"{len(lost):,} evaluations, of steps {lost[0]:,} to {lost[-1]:,}, are missing"
+
+
 def _integer(name: str, value: object) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"`{name}` should be an integer. Found {name} = {value!r}.")

@@ -21,7 +21,13 @@ from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every
 from tiltmeter.record.labelled import JSON
 from tiltmeter.threads import one_thread, small_steps
-from tiltmeter.training.checkpoint import InterventionState, kept_by_interventions, load_checkpoint, save_checkpoint
+from tiltmeter.training.checkpoint import (
+    InterventionState,
+    kept_by_interventions,
+    load_checkpoint,
+    refuse_missing,
+    save_checkpoint,
+)
 from tiltmeter.training.prepared import Prepared, check_training, delivered, prepared
 from tiltmeter.training.probe import Probe
 from tiltmeter.training.update import Update
@@ -118,6 +124,8 @@ def _take_steps(
     data, recipe, place = made.data, made.recipe, probe.place
     resumed = kept is not None and place is not None
     start = load_checkpoint(place, model, made.optimiser, made.scheduling) if resumed and place is not None else 0
+    if resumed and place is not None:
+        refuse_missing(probe.when, probe.next_step, start, place)
     size, total = recipe.batch_size(len(data)), recipe.total_steps(len(data))
     update = Update(
         model, data, made.optimiser, replace(recipe, loss=probe.loss), read, made.laws, made.steering, made.seed

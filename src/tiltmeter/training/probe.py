@@ -28,6 +28,7 @@ from tiltmeter.modules.untouched import untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
 from tiltmeter.record.directory.small_files import read_header
+from tiltmeter.record.when import missing_evaluations
 from tiltmeter.shown_text import shortened, warn_caller
 from tiltmeter.training.shards import SameHeldOut, Shards, SlowEvaluations, rank, refuse_sharded
 
@@ -230,6 +231,8 @@ class Probe:
 
     def __call__(self, step: int) -> None:
         """Evaluate the model after `step` updates, if `when` says so."""
+        if self._resumed and not self.silent:
+            self._refuse_missing(step)
         with self._watched(step):
             self._called(step)
 
@@ -240,8 +243,6 @@ class Probe:
             )
         self.cost.began()
         chosen = self.when(step) and (self._budget is None or self.cost.affordable(self._budget))
-        if self._recorder.path is not None:
-            self._recorder.beat()  # between two evaluations too
         if step == self._step:
             return
         if self._resumed:
@@ -308,6 +309,8 @@ class Probe:
                     readings.update(curves)
             points = {} if self._keeper is None else self._keeper(snapshot, step, last)
         self._recorder.append(step, readings, points)
+        # On the disk before a checkpoint of the user's can be: a resumed run has no hole after a power cut.
+        self._recorder.sync()
         self._seen = versions(self.model)
         self._slow.check(time.monotonic() - start)
         # `train` and whoever debugs are strict, and choose the evaluations themselves.
@@ -339,6 +342,11 @@ class Probe:
         """The step of the last evaluation, None before the first."""
         last = self._recorder.last_time
         return None if last is None else int(last)
+
+    @property
+    def next_step(self) -> int:
+        """The first step whose evaluation is neither recorded nor accepted as missing."""
+        return self._recorder.next_step
 
     @property
     def place(self) -> Path | None:
@@ -383,6 +391,16 @@ class Probe:
 
     def _shown(self) -> nn.Module:
         return self.model if self._deliver is None else self._deliver(self.model)
+
+    def _refuse_missing(self, step: int) -> None:
+        """Raise a ValueError if the training goes on behind evaluations that were lost."""
+        missing = missing_evaluations(self.when, self.next_step, step)
+        if missing:
+            raise ValueError(
+                f"The training goes on at step {step:,}, and {missing} in {self.place}. Go on from an older checkpoint "
+                f"or from the first step, or accept what is missing with "
+                f"`tm.record.accept_missing({str(self.place)!r}, until={step})`."
+            )
 
     def _take_up(self, step: int) -> None:
         """Drop the evaluations after the step at which a resumed training continues."""

@@ -95,6 +95,10 @@ class StackedObservations:
         self._pull = pull
         self._layouts: dict[str, xr.DataArray] = {}  # made once: labels cost more time than the numbers
 
+    def sync(self) -> None:
+        """Have every evaluation so far on the disk."""
+        self._recorder.sync()
+
     def __call__(self, step: int) -> bool:
         """Evaluate after `step` updates; return whether any run goes on."""
         starts = range(0, len(self._points), self._chunk)
