@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tiltmeter.leaders.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.losses import Logistic as Logistic
     from tiltmeter.losses import Square as Square
+    from tiltmeter.preview.preview import preview as preview
     from tiltmeter.question import Question as Question
     from tiltmeter.recipe import Recipe as Recipe
     from tiltmeter.recipe import Watch as Watch

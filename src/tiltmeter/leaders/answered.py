@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiltmeter.forecast.bands import gap_band
 from tiltmeter.leaders.judgement import promised_limits
+from tiltmeter.leaders.promised_gaps import gap_band
 from tiltmeter.pairs import groups_of
 from tiltmeter.record.labelled import JSON, label_from_json, label_to_json
 from tiltmeter.record.trajectory import Trajectory

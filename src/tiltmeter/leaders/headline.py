@@ -557,6 +557,8 @@ def at(clock: str, time: float) -> str:
     >>> at("step", 2000.0), at("t", 5.643)
     ('step 2,000', 't = 5.643')
     """
+    if clock == "progress":
+        return f"{100 * time:.0f} % of the fall of the loss"
     return f"t = {time:.4g}" if clock == "t" else f"{clock} {_count(time)}"
 
 
@@ -568,6 +570,8 @@ def between(clock: str, low: float, high: float) -> str:
     """
     if clock == "t":
         return f"between t = {low:.4g} and {high:.4g}"
+    if clock == "progress":
+        return f"between {100 * low:.0f} and {100 * high:.0f} % of the fall of the loss"
     return f"between {clock}s {_count(low)} and {_count(high)}"
 
 

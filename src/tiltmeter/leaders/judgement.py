@@ -10,7 +10,6 @@ from typing import Literal, NamedTuple
 import numpy as np
 import xarray as xr
 
-from tiltmeter.forecast.bands import gap_band
 from tiltmeter.leaders.bands import Band, Limits, limits_of_rates
 from tiltmeter.leaders.difference import ALL, Difference
 from tiltmeter.leaders.points import (
@@ -24,6 +23,7 @@ from tiltmeter.leaders.points import (
     kept_points,
     pairs,
 )
+from tiltmeter.leaders.promised_gaps import gap_band
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS, TrainingLimits, recorded_errors, seed_bands
 from tiltmeter.names import Better, better_of
 from tiltmeter.pairs import Pair, groups_of, resolution
