@@ -1,10 +1,11 @@
 """Networks trained in the five populations, on fresh tables: what `Preview.causes` said beside what came.
 
 `python benchmarks/_preview_causes.py train rows.jsonl` trains what the file lacks (rows are resumable), and `judge`
-prints and stores the shares. Fixed before the runs: the first twelve tasks of the judging list, two optimisers, five
-seeds with label draws and held-out halves of their own; the true positive rate (every task is read as a benefit) and
-the loss; phases at 30, 70 and 100 % of the fall of the loss. A change is clear where five paired trainings have |t| > 3
-and it is at least a point (or 0.005 in loss).
+prints and stores the shares; with `calibrate` as a third word both take tasks that calibrate, and nothing is stored.
+Fixed before the runs: the first twelve tasks of the judging list, two optimisers, five seeds with label draws and
+held-out halves of their own; the true positive rate (every task is read as a benefit) and the loss; phases at 30, 70
+and 100 % of the fall of the loss. A change is clear where five paired trainings have |t| > 3 and it is at least a point
+(or 0.005 in loss).
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import numpy as np
 import torch
 from _measure import RESULTS
-from _preview_tasks import JUDGE, Task, read
+from _preview_tasks import CALIBRATE, JUDGE, Task, read
 
 import tiltmeter as tm
 from tiltmeter.preview.causes import LEAST, Contrast, causes_of
@@ -27,7 +28,9 @@ from tiltmeter.preview.confirm import contrasts, trained_in
 from tiltmeter.preview.inputs import Inputs, Rows
 from tiltmeter.preview.populations import Population, populations
 
-TASKS, SEEDS, CURVES = JUDGE[:12], range(5), ("tpr", "loss")
+CALIBRATING = sys.argv[3:] == ["calibrate"]
+TASKS = CALIBRATE[::2] if CALIBRATING else JUDGE[:12]
+SEEDS, CURVES = range(5), ("tpr", "loss")
 OPTIMISERS = {
     "AdamW": tm.Recipe(partial(torch.optim.AdamW, lr=1e-3), steps=1500, batch=32, loss=tm.Logistic()),
     "SGD": tm.Recipe(partial(torch.optim.SGD, lr=0.1), steps=1500, batch=32, loss=tm.Logistic()),
@@ -93,6 +96,7 @@ def cases(file: Path) -> Rows_:
         for curve in CURVES:
             contrast = Contrast(curve, *sides(view.inputs))
             causes = causes_of(view.inputs, view.course, contrast)
+            plain = causes_of(view.inputs, view.course, contrast, least=0.0)
             for row in causes.rows:
                 for optimiser in OPTIMISERS:
                     changes = came(rows, task.name, optimiser, row.cause, curve, row.phase)
@@ -104,6 +108,7 @@ def cases(file: Path) -> Rows_:
                         {"task": task.name, "optimiser": optimiser, "cause": row.cause, "curve": curve}
                         | {"phase": row.phase, "gap": row.gap, "said": row.change, "came": float(mean)}
                         | {"clear": bool(clear), "named": row.named}
+                        | {"beyond chance": plain.of(row.cause, row.phase).named}
                     )
     return found
 
@@ -159,6 +164,18 @@ def compared(rows: list[tuple[str, bool, bool]]) -> dict[str, Any]:
     }
 
 
+def thresholds(found: Rows_) -> None:
+    """What share of unclear and of clear changes would be named with other thresholds on size."""
+    for curve, sizes in (("tpr", (0.03, 0.05, 0.08, 0.1, 0.15)), ("loss", (0.005, 0.01, 0.02, 0.03, 0.05))):
+        own = [row for row in found if row["curve"] == curve]
+        for least in sizes:
+            shares = [
+                np.mean([row["beyond chance"] and abs(row["said"]) >= least for row in own if row["clear"] == clear])
+                for clear in (False, True)
+            ]
+            print(curve, least, "unclear {:.3f} clear {:.3f}".format(*shares))
+
+
 def random_groupings() -> list[int]:
     """In how many random groupings a cause is named, and how many there were."""
     named = 0
@@ -184,7 +201,12 @@ def main() -> None:
         for task in TASKS:
             trainings(task, file, done)
         return
-    table = {**summary(cases(file)), "random groupings with a cause": random_groupings()}
+    found = cases(file)
+    if CALIBRATING:
+        print(json.dumps(summary(found), indent=1))
+        thresholds(found)
+        return
+    table = {**summary(found), "random groupings with a cause": random_groupings()}
     (RESULTS / "preview_causes.json").write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(table, indent=1))
 

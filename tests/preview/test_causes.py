@@ -6,7 +6,7 @@ import pytest
 import tiltmeter as tm
 from tiltmeter.preview.causes import Contrast
 from tiltmeter.preview.features import columns
-from tiltmeter.preview.populations import balance, few_labels, populations
+from tiltmeter.preview.populations import balance, few_people, populations
 from two_group_tables import parts
 
 
@@ -124,8 +124,21 @@ def test_groups_with_few_of_a_label_are_not_reweighted():
     y[1000:1010] = 1
     data = tm.GroupedData(rng.normal(size=(2000, 2)), y, ["a"] * 1000 + ["b"] * 1000)
     view = tm.preview(*data.split(0.4))
-    assert few_labels(view.inputs) == {"b": 8}
-    assert str(view.causes(group="b")).startswith("No causes are named: groups with fewer than 20 training rows")
+    assert few_people(view.inputs) == {1: "8 training rows of a label"}
+    assert str(view.causes(group="b")) == (
+        "No causes are named: too few people to reweight in b (8 training rows of a label)."
+    )
+
+
+def test_small_other_groups_are_left_out_and_named():
+    rng = np.random.default_rng(0)
+    groups = np.array(["a"] * 1500 + ["b"] * 1500 + ["c"] * 60)
+    x = rng.normal(size=(3060, 2)) + np.outer(groups == "b", [1.0, 0.0])
+    data = tm.GroupedData(x, (x[:, 0] + rng.normal(size=3060) > 0).astype(int), groups)
+    causes = tm.preview(*data.split(0.4)).causes("fpr", group="b", deals=0)
+    assert causes.left_out == ("c",)
+    assert "Left out, with too few people: c." in str(causes)
+    assert causes.top().cause in ("position", "base rate")
 
 
 def test_the_groups_own_column_does_not_stop_the_balance():

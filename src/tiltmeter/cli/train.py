@@ -7,8 +7,9 @@ from pathlib import Path
 
 from tiltmeter.cli.kept_forecast import kept_forecast
 from tiltmeter.cli.show import Summary, save_pictures
+from tiltmeter.cli.table_file import Guesses, read_task
 from tiltmeter.cli.terminal import AskedCurve, Json, Save, Switch
-from tiltmeter.cli.train_config import read_config, train_as_told
+from tiltmeter.cli.train_config import train_as_told
 
 
 def train(
@@ -19,14 +20,16 @@ def train(
     curve: AskedCurve = None,
     save: Save = (),
     why: Switch = False,
+    guesses: Guesses = Guesses(),
     json: Json = False,
 ) -> None:
-    """Train a network on grouped data as described by a TOML file, and report who leads and when that changes.
+    """Train a network on a table, or as a TOML file describes it, and report who leads and when that changes.
 
     Parameters
     ----------
     config
-        A TOML file with tables [data], [model], [training], [evaluations].
+        A table (.csv, .parquet, .feather), whose network is that of `tiltmeter init`; or a TOML file with tables
+        [data], [model], [training], [evaluations].
     to
         Save the run and its checkpoints in this directory.
     resume
@@ -34,8 +37,9 @@ def train(
     why
         Also print the statistics: every difference with its limits, and since when it is clear.
     """
-    tables = read_config(config)
-    trajectory = train_as_told(tables, config.parent, to=to, resume=resume, forecast=kept_forecast(config, tables))
+    task = read_task(config, guesses)
+    kept = kept_forecast(Path(task.name), task.tables)
+    trajectory = train_as_told(task.tables, task.folder, to=to, resume=resume, forecast=kept)
     if trajectory.diverged is not None:
         print(f"Diverged at step {float(trajectory.diverged.min()):g}: lower the learning rate.", file=sys.stderr)
     if to is not None:
@@ -43,5 +47,7 @@ def train(
     summary = Summary(trajectory, curve)
     save_pictures(summary, save)
     summary.print(as_json=json, why=why)
+    if task.guessed and not json:
+        print(task.guessed)
     if to is not None and not json:
         print(f"Next: tiltmeter report {to}")

@@ -13,7 +13,7 @@ from tiltmeter.preview.curves import PHASES, Course
 from tiltmeter.preview.features import Features, columns
 from tiltmeter.preview.flow import point_losses
 from tiltmeter.preview.inputs import Inputs, Rows
-from tiltmeter.preview.populations import Population, few_labels, populations
+from tiltmeter.preview.populations import Population, few_people, populations
 from tiltmeter.preview.solution import course_in, seen_by
 from tiltmeter.shown_text import NotebookText, group_name
 
@@ -66,6 +66,10 @@ class Cause:
 class Causes(NotebookText):
     """What makes the gap of one curve, of one group against another or all others, phase by phase.
 
+    >>> row = Cause("position", "late", gap=-0.06, change=0.09, named=True)
+    >>> print(Causes("tpr", "women", "men", (row,)).sentence())
+    Position makes the gap of women: in a population with the same position it would be 3 instead of -6 points.
+
     It prints as a sentence for what is named and a table of all five populations.
 
     Args:
@@ -75,6 +79,7 @@ class Causes(NotebookText):
         rows: One `Cause` for each property and phase.
         refused: Why a property has no population.
         why_not: Why there are no causes at all; "" where there are.
+        left_out: Groups of too few people, which are in none of these numbers.
     """
 
     curve: str
@@ -83,6 +88,7 @@ class Causes(NotebookText):
     rows: tuple[Cause, ...]
     refused: Mapping[str, str] = field(default_factory=dict)
     why_not: str = ""
+    left_out: tuple[str, ...] = ()
 
     @property
     def named(self) -> tuple[Cause, ...]:
@@ -129,12 +135,14 @@ class Causes(NotebookText):
             "rows": [vars(row) for row in self.rows],
             "refused": dict(self.refused),
             "why_not": self.why_not,
+            "left_out": list(self.left_out),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any], group: Hashable) -> Causes:
         rows = tuple(Cause(**row) for row in value["rows"])
-        return cls(value["curve"], group, value["others"], rows, dict(value["refused"]), value["why_not"])
+        refused, left_out = dict(value["refused"]), tuple(value["left_out"])
+        return cls(value["curve"], group, value["others"], rows, refused, value["why_not"], left_out)
 
     def __str__(self) -> str:
         if self.why_not:
@@ -151,6 +159,8 @@ class Causes(NotebookText):
             when = [row.phase for row in own if row.named]
             lines.append("  " + SHOWN[cause].ljust(wide) + cells + f"   {', '.join(when) if when else 'no'}")
         lines += [f"  {capital(text)}: refused." for text in self.refused.values()]
+        if self.left_out:
+            lines.append(f"  Left out, with too few people: {', '.join(self.left_out)}.")
         unit = "points" if self.curve in RATES else "the loss"
         lines.append(
             f"Gap of {term(self.curve)}, {group_name(self.group)} minus {self.others}, in {unit}. People are "
@@ -222,15 +232,22 @@ def causes_of(
     phases: Mapping[str, float] = PHASES,
     deals: int = DEALS,
     seed: int = 0,
+    least: float | None = None,
 ) -> Causes:
-    """The causes of a contrast. The row "as it is" is the preview's own; changes come from the columns alone."""
+    """The causes of a contrast. The row "as it is" is the preview's own; changes come from the columns alone.
+
+    `least` is the threshold on size; None: that of the product.
+    """
     group = inputs.groups[contrast.group]
     others = "all others" if contrast.other is None else group_name(inputs.groups[contrast.other])
-    few = few_labels(inputs)
-    if few:
-        listed = ", ".join(f"{group_name(name)} ({count})" for name, count in few.items())
-        why = f"groups with fewer than 20 training rows of a label cannot be reweighted: {listed}"
-        return Causes(contrast.curve, group, others, (), {}, why)
+    few = few_people(inputs)
+    asked = {contrast.group, *(() if contrast.other is None else (contrast.other,))}
+    wanting = {inputs.groups[place]: why for place, why in few.items() if place in asked}
+    if wanting or len(inputs.groups) - len(few) < 2:
+        listed = ", ".join(f"{group_name(name)} ({why})" for name, why in wanting.items()) or "all others"
+        return Causes(contrast.curve, group, others, (), {}, f"too few people to reweight in {listed}")
+    left_out = tuple(group_name(inputs.groups[place]) for place in few)
+    inputs, course, contrast = _without_groups(inputs, course, contrast, set(few))
     features = columns(inputs.train.x)
     worlds = populations(inputs)
     refused = {cause: world.refused for cause, world in worlds.items() if world.refused}
@@ -239,13 +256,34 @@ def causes_of(
     limits = _named(inputs, tuple(kept), contrast, phases, changes, deals, seed)
     rows = []
     gaps = {phase: contrast.of(course.at(share), inputs.held_out, inputs) for phase, share in phases.items()}
-    least = LEAST if contrast.curve in RATES else LEAST * float(course.loss[0])
+    if least is None:
+        least = LEAST if contrast.curve in RATES else LEAST * float(course.loss[0])
     for cause in kept:
         for phase in phases:
             change = changes[cause, phase]
             named = limits[cause, phase] and abs(change) >= least
             rows.append(Cause(cause, phase, gaps[phase], change, bool(named)))
-    return Causes(contrast.curve, group, others, tuple(rows), refused)
+    return Causes(contrast.curve, group, others, tuple(rows), refused, left_out=left_out)
+
+
+def _without_groups(
+    inputs: Inputs, course: Course, contrast: Contrast, away: set[int]
+) -> tuple[Inputs, Course, Contrast]:
+    """The same without the people of some groups."""
+    if not away:
+        return inputs, course, contrast
+    kept = [place for place in range(len(inputs.groups)) if place not in away]
+    codes = np.full(len(inputs.groups), -1)
+    codes[kept] = np.arange(len(kept))
+    parts = []
+    for rows in (inputs.train, inputs.held_out):
+        own = np.flatnonzero(codes[rows.codes] >= 0)
+        mass = rows.mass[own]
+        parts.append(Rows(rows.x[own], rows.labels[own], mass / mass.sum(), codes[rows.codes[own]]))
+    judged = course.scores[:, codes[inputs.held_out.codes] >= 0]
+    smaller = replace(inputs.with_rows(*parts), groups=tuple(inputs.groups[place] for place in kept))
+    other = None if contrast.other is None else int(codes[contrast.other])
+    return smaller, replace(course, scores=judged), Contrast(contrast.curve, int(codes[contrast.group]), other)
 
 
 def _changes(

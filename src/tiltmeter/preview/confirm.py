@@ -61,6 +61,12 @@ class Came:
 class Confirmed(NotebookText):
     """Networks trained in populations: the change of the gap that came, with 90 % limits, beside what was said.
 
+    >>> row = Came("position", "late", said=0.09, came=0.08, low=0.05, high=0.11)
+    >>> print(Confirmed("tpr", 5, (row,)))
+    Trained 5 networks in each population: 1 of 1 clear changes have the sign that was said.
+      in a population with ...  phase         said     came   90 % limits (points)
+      the same position         late            +9       +8   +5 to +11
+
     Args:
         curve: Curve whose gap it is.
         seeds: Trainings in every population.

@@ -39,6 +39,12 @@ class Mode:
 class Ladder(NotebookText):
     """The directions of a table in the order in which they are learned.
 
+    >>> mode = Mode(time=0.5, adds=-0.2, gap=-0.2, pulled_by="a", columns=("age", "hours"))
+    >>> print(Ladder("a", "b", 0.0, (mode,)))
+    Learned in this order; the loss gap of a minus b begins at +0.000.
+          time     adds      gap   direction
+           0.5   -0.200   -0.200   age, hours (pulled by a)
+
     `gap` of a mode is the gap of the half squared error, `group` minus `others`, when this direction and those before
     it are learned; `start` is the gap before training.
 

@@ -293,16 +293,23 @@ def _worth(inputs: Inputs, made: Population) -> Population:
     return made
 
 
-def few_labels(inputs: Inputs) -> dict[Hashable, int]:
-    """The groups that have fewer than 20 training rows with one of the labels, and how many."""
-    if inputs.kind == "numbers" and not inputs.classes:
-        return {}
-    labels = _classes_of(inputs, inputs.train)
-    found = {}
-    for place, group in enumerate(inputs.groups):
-        own = np.bincount(labels[inputs.train.codes == place], minlength=int(labels.max()) + 1)
-        if own.min() < WITH_LABEL:
-            found[group] = int(own.min())
+def few_people(inputs: Inputs) -> dict[int, str]:
+    """The groups, by place, that cannot be reweighted: too few people, or too few training rows with a label."""
+    found: dict[int, str] = {}
+    decided = inputs.kind != "numbers" or bool(inputs.classes)
+    labels = _classes_of(inputs, inputs.train) if decided else np.zeros(0, dtype=int)
+    for place in range(len(inputs.groups)):
+        own = inputs.train.codes == place
+        for count, least, what in (
+            (int(own.sum()), WORTH_TRAINING, "training"),
+            (int((inputs.held_out.codes == place).sum()), WORTH_JUDGING, "judging"),
+        ):
+            if count < least:
+                found.setdefault(place, f"{count} {what} people")
+        if decided:
+            rarest = int(np.bincount(labels[own], minlength=int(labels.max()) + 1).min())
+            if rarest < WITH_LABEL:
+                found.setdefault(place, f"{rarest} training rows of a label")
     return found
 
 

@@ -35,7 +35,7 @@ class Asked:
         given = checked_recipe(recipe)
         if given.interventions:
             names = ", ".join(type(one).__name__ for one in given.interventions)
-            raise ValueError(f"A preview knows weights and proportions, not {names}: rehearse it with `tm.forecast`.")
+            raise ValueError(f"A preview knows weights and proportions, not {names}: use `forecast` or `train`.")
         proportions = given.proportions
         if proportions is None:
             proportions = getattr(given.sampling, "proportions", None)
