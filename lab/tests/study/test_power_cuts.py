@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import cells_for_tests as cells
 import numpy as np
-import power_cuts
 import pytest
 
+import power_cuts
 from tiltmeter_lab.study import Study
 
 FACTORS = {"a": [0.25, 0.5, 1]}
