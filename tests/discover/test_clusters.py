@@ -120,14 +120,14 @@ def test_a_probe_keeps_labels_and_if_asked_the_entropy(tmp_path):
     y = rng.integers(0, 3, 900)
     held_out = tm.GroupedData(x, y, ["all"] * 900)
     model = torch.nn.Linear(6, 3)
-    with tm.Probe(model, held_out, tm.Watch(entropy=True), to=tmp_path / "run") as probe:
+    with tm.Probe(model, held_out, tm.Watch(entropy=True), to=tmp_path / "run", budget=None) as probe:
         probe(0)
     points = tm.load(tmp_path / "run").points
     assert points["loss"].coords["label"].values.tolist() == y.tolist()
     chances = torch.softmax(model(torch.as_tensor(x)), 1)
     expected = -(chances * chances.log()).sum(1).detach().numpy()
     assert np.allclose(points["entropy"].values[0], expected, atol=1e-5)
-    with tm.Probe(model, held_out) as plain:
+    with tm.Probe(model, held_out, budget=None) as plain:
         plain(0)
     assert "entropy" not in plain.trajectory().points
 

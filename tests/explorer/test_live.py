@@ -44,7 +44,7 @@ def trained(watched, held_out, **settings):
     model = torch.nn.Linear(3, 1)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     x, y = held_out.tensors()
-    with watched(tm.Probe(model, held_out, tm.Watch(when=tm.record.every(2)), **settings)) as probe:
+    with watched(tm.Probe(model, held_out, tm.Watch(when=tm.record.every(2)), **settings, budget=None)) as probe:
         for step in range(6):
             probe(step)
             optimizer.zero_grad()

@@ -47,7 +47,7 @@ def probed(table, names, loss, group="sex", settings=None):
     x = np.arange(len(first), dtype=np.float32)[:, None]
     data = tm.GroupedData(x, first.approved.to_numpy(), first[group].to_numpy())
     model = Answering(answers)
-    with tm.Probe(model, data, tm.Watch(when=tm.record.every(1)), loss=loss) as probe:
+    with tm.Probe(model, data, tm.Watch(when=tm.record.every(1)), loss=loss, budget=None) as probe:
         for place in range(len(steps) - 1):
             model.become(place)
             probe(place)

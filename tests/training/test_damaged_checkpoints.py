@@ -147,15 +147,15 @@ def test_a_checkpoint_ahead_of_the_evaluations_is_said_with_the_choice(tmp_path,
 def test_a_probe_asks_before_it_leaves_a_hole(tmp_path):
     held_out, model = data()[1], nn.Linear(6, 1)
     watch, path = tm.Watch(when=tm.record.every(5)), tmp_path / "run"
-    with tm.Probe(model, held_out, watch, path) as probe:
+    with tm.Probe(model, held_out, watch, path, budget=None) as probe:
         for step in range(12):
             probe(step)
     with pytest.raises(ValueError, match=r"goes on at step 30, and 3 evaluations, of steps 15 to 25, are missing"):
-        tm.Probe(model, held_out, watch, path, resume=True)(30)
-    with tm.Probe(model, held_out, watch, path, resume=True) as probe:
+        tm.Probe(model, held_out, watch, path, resume=True, budget=None)(30)
+    with tm.Probe(model, held_out, watch, path, resume=True, budget=None) as probe:
         probe(14)
     tm.record.accept_missing(path, until=30)
-    with tm.Probe(model, held_out, watch, path, resume=True) as probe:
+    with tm.Probe(model, held_out, watch, path, resume=True, budget=None) as probe:
         probe(30)
     assert tm.load(path)["loss"].time.values.tolist() == [0, 5, 10, 15, 30]
 

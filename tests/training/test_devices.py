@@ -186,7 +186,7 @@ def test_a_probe_on_a_gpu_sees_what_it_sees_on_the_processor():
     for device in ("cpu", "cuda"):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1)).to(device)
-        with tm.Probe(model, data, strict=True) as probe:
+        with tm.Probe(model, data, strict=True, budget=None) as probe:
             probe(0)
         runs.append(probe.trajectory())
     for name, curve in runs[0].items():

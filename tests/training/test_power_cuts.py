@@ -177,7 +177,7 @@ def cut(work, tmp_path, count, seed):
         power_cuts.after_power_cut(recording, place, target, random)
         end, sentence = judged(work, target, whole)
         ends.setdefault(end, []).append((number, place, sentence))
-    print(f"\n{work.__name__}: {({end: len(found) for end, found in ends.items()})} of {len(recording.calls)} calls")
+    print(f"\n{work.__name__}: { ({end: len(found) for end, found in ends.items()}) } of {len(recording.calls)} calls")
     for _, place, sentence in ends.get("refused", [])[:5]:
         print(f"  call {place}: {sentence}")
     assert set(ends) <= {"identical", "refused"}, ends

@@ -147,6 +147,8 @@ class Progress:
     evaluations: int
     diverged: xr.DataArray | None
     missing_until: Time | None
+    left_out: int
+    batch_of_plan: int | None
 
 
 class Contents:
@@ -161,6 +163,9 @@ class Contents:
         self.diverged: xr.DataArray | None = None
         #: The times after which evaluations were forgotten and the run went on anew; None: from its beginning.
         self.taken_up: tuple[Time | None, ...] = ()
+        #: Times of evaluations that were planned and not taken, and the batch by which that was decided.
+        self.left_out: list[Time] = []
+        self.batch_of_plan: int | None = None
         #: Evaluations before this time were lost, and the run went on without them; None: none were.
         self.missing_until: Time | None = None
         self._times: list[Time] = []
@@ -238,6 +243,7 @@ class Contents:
         self._times = [] if last is None else [time for time in self._times if time <= last]
         self._whole_times = set() if last is None else {time for time in self._whole_times if time <= last}
         self.last_time = max([*self._times, *self._whole_times], default=None)
+        self.left_out = [] if last is None else [time for time in self.left_out if time <= last]
         last_kept = self.last_time
         before = [time for time in self.taken_up if last_kept is not None and time is not None and time < last_kept]
         self.taken_up = (*before, last_kept)
@@ -246,6 +252,11 @@ class Contents:
         if self.diverged is not None:
             kept = self.diverged.where(self.diverged <= (-math.inf if last is None else last))
             self.diverged = None if bool(kept.isnull().all()) else kept
+
+    def leave_out(self, times: Sequence[Time], batch: int | None) -> None:
+        """Planned evaluations that were not taken, and the batch by which that was decided."""
+        self.left_out += times
+        self.batch_of_plan = batch
 
     def curve(self, name: str, layout: Layout, values: np.ndarray) -> None:
         """A whole curve at once."""
@@ -288,6 +299,8 @@ class Contents:
             self.evaluations,
             self.diverged,
             self.missing_until,
+            len(self.left_out),
+            self.batch_of_plan,
         )
 
     @property
@@ -349,6 +362,9 @@ class Memory:
 
     def accept_missing(self, until: Time) -> None:
         self._contents.missing_until = until
+
+    def leave_out(self, times: list[Time], batch: int | None) -> None:
+        self._contents.leave_out(times, batch)
 
     def diverge(self, at: xr.DataArray) -> None:
         self._contents.diverge(at)

@@ -78,6 +78,9 @@ class Recorder:
         self._last_readings: dict[str, tuple[xr.DataArray, Layout]] = {}
         self._last_time, self._evaluations, self._diverged = progress.last_time, progress.evaluations, progress.diverged
         self._missing_until = progress.missing_until
+        #: How many planned evaluations were left out, and the batch by which that was decided.
+        self.left_out, self.batch_of_plan = progress.left_out, progress.batch_of_plan
+        self._waiting: list[Time] = []
 
     @property
     def last_time(self) -> Time | None:
@@ -137,6 +140,7 @@ class Recorder:
         # marked too late could be recorded twice.
         before, self._last_time = self._last_time, now
         try:
+            self._write_left_out()
             arrays = {name: array for name, (_, array) in readings.items()}
             self._place.evaluate(
                 now, fresh, arrays, fresh_points, {name: array.values for name, array in points.items()}
@@ -199,6 +203,22 @@ class Recorder:
                 raise self._unwritten(error, "That the run goes on from an earlier time") from error
             self._follow(self._place.progress)
 
+    def leave_out(self, step: int, batch: int | None = None) -> None:
+        """Note that a planned evaluation is not taken; it is written with the next one, or at the end.
+
+        Args:
+            step: The step of the evaluation.
+            batch: Points of a training step, by which that was decided; None: not known.
+        """
+        self._writable()
+        self._waiting.append(_time(step))
+        self.left_out, self.batch_of_plan = self.left_out + 1, batch
+
+    def _write_left_out(self) -> None:
+        if self._waiting:
+            self._place.leave_out(self._waiting, self.batch_of_plan)
+            self._waiting = []
+
     def sync(self) -> None:
         """Have everything recorded so far on the disk: before a checkpoint gets its name, and wherever a power cut
         must lose nothing. It takes about as long as an evaluation of a small model."""
@@ -242,6 +262,7 @@ class Recorder:
                 return
             self._abandon.detach()
             try:
+                self._write_left_out()
                 self._place.end(state, reason, self._diverged)
             except OSError as error:
                 raise self._unwritten(error, "How the run ended") from error

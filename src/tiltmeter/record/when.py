@@ -177,18 +177,17 @@ def at(steps: Iterable[int]) -> At:
     return At(chosen)
 
 
-def missing_evaluations(when: When, first: int, step: int) -> str | None:
-    """Which evaluations a run will never have that goes on at `step` and lacks those from step `first` on; or None.
+def missing_evaluations(steps: list[int]) -> str | None:
+    """The evaluations of these steps, which a run will never have, in words; None if there are none.
 
-    >>> missing_evaluations(every(10), 31, 60), missing_evaluations(every(10), 31, 40)
-    ('2 evaluations, of steps 40 to 50, are missing', None)
+    >>> missing_evaluations([40, 50])
+    '2 evaluations, of steps 40 to 50, are missing'
     """
-    lost = [one for one in when.steps(step - 1) if one >= first] if step > first else []
-    if not lost:
+    if not steps:
         return None
-    if len(lost) == 1:
-        return f"the evaluation of step {lost[0]:,} is missing"
-    return f"{len(lost):,} evaluations, of steps {lost[0]:,} to {lost[-1]:,}, are missing"
+    if len(steps) == 1:
+        return f"the evaluation of step {steps[0]:,} is missing"
+    return f"{len(steps):,} evaluations, of steps {steps[0]:,} to {steps[-1]:,}, are missing"
 
 
 def _integer(name: str, value: object) -> int:

@@ -156,7 +156,7 @@ def load_checkpoint(directory: Path, model: nn.Module, optimiser: Optimizer, sch
 
 def refuse_missing(when: When, first: int, step: int, directory: Path) -> None:
     """Raise a ValueError if the checkpoint is ahead of the evaluations, with the choice that there is."""
-    missing = missing_evaluations(when, first, step)
+    missing = missing_evaluations([one for one in when.steps(step - 1) if one >= first] if step > first else [])
     if missing:
         raise ValueError(
             f"The checkpoint in {directory} stands at step {step:,}, and {missing}. Delete {directory / NAME} to train "

@@ -252,7 +252,7 @@ def _point_loss(model: nn.Module, loss: Any, train: GroupedData, x: Tensor, read
     """Return the loss to train with, after a trial on the first points."""
     few = x[:8]
     with untouched(model):
-        score = flat_scores(model(few), len(few), read)
+        score = flat_scores(model(few.clone()), len(few), read)
     y = train.tensors()[1][: len(few)]
     return point_loss(loss, score, y.long() if score.ndim == 2 else y.to(score.dtype), train.labels.tolist())
 

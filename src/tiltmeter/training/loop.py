@@ -98,6 +98,7 @@ def train(
             resume=resume and Path(to or ".", "run.json").exists(),
             settings=made.told if forecast is None else {**made.told, "forecast": dict(forecast)},
             deliver=None if deliver is None else partial(delivered, deliver, validation),
+            budget=None,
             strict=True,  # the loop is ours: what fails is raised, and the run can be resumed
         )
         with one_thread(small_steps(model, recipe.batch_size(len(train)))), probe:

@@ -43,6 +43,7 @@ class Check(NotebookText):
         evaluations_with_points: Evaluations that kept them.
         taken_up: Times at which the run was continued from an older state; None stands for the beginning.
         dropped: What does not verify at the end of a run that died or is going on; None: nothing.
+        left_out: How many planned evaluations were not taken, to stay within the budget of a probe.
         missing_until: Evaluations before this time were lost, and the run went on without them; None: none were.
     """
 
@@ -57,6 +58,7 @@ class Check(NotebookText):
     taken_up: tuple[Time | None, ...] = ()
     dropped: str | None = None
     missing_until: Time | None = None
+    left_out: int = 0
 
     @property
     def ok(self) -> bool:
@@ -69,7 +71,8 @@ class Check(NotebookText):
         reason = f" ({shortened(self.reason, 1000)})" if self.reason else ""
         points = f", {self.evaluations_with_points} with points ({_listed(self.points)})" if self.points else ""
         lost = "" if self.missing_until is None else f" Evaluations before {self.missing_until} were lost."
-        again = lost + "".join(f" {_taken_up(time)}" for time in self.taken_up)
+        spared = f" {self.left_out:,} planned ones were left out." if self.left_out else ""
+        again = spared + lost + "".join(f" {_taken_up(time)}" for time in self.taken_up)
         wrong = "; ".join(problem.rstrip(".") for problem in self.problems)
         dropped = "" if self.dropped is None else f"{self.dropped}. "
         verdict = f"{dropped}Damaged: {wrong}." if wrong else dropped.rstrip() or "No damage found."
@@ -118,6 +121,7 @@ def check(path: str | os.PathLike[str]) -> Check:
         found.taken_up,
         None if run.dropped is None else str(run.dropped),
         found.missing_until,
+        len(found.left_out),
     )
 
 

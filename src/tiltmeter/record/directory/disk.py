@@ -21,7 +21,7 @@ from tiltmeter.record.directory.atomic_files import (
     remove_left_over,
     sync_folder,
 )
-from tiltmeter.record.directory.journal import ARRAYS, CURVES, stop, store
+from tiltmeter.record.directory.journal import ARRAYS, CURVES, as_ranges, stop, store
 from tiltmeter.record.directory.lines import Lines
 from tiltmeter.record.directory.lock import Lock, busy, live_writer, writer
 from tiltmeter.record.directory.point_records import POINTS, RecordWriter, encode
@@ -206,6 +206,10 @@ class Disk:
     def diverge(self, at: xr.DataArray) -> None:
         self._own()
         self._write({"kind": "diverged", "at": array_to_json(at)})
+
+    def leave_out(self, times: list[Time], batch: int | None) -> None:
+        self._own()
+        self._write({"kind": "left_out", "steps": as_ranges(times), "batch": batch})
 
     def accept_missing(self, until: Time) -> None:
         self._own()

@@ -8,6 +8,8 @@ Every line is an object with a `kind`, and ends with its checksum `crc`:
 - `points`: all records of one name at once: `name`, `layout` (with time), `file`, `checksums`;
 - `array`: a variable of a dataset: `name`, `layout`, `values`; `coords`: the coordinates of a dataset;
 - `diverged`: `at`, the time of divergence per seed or grid point;
+- `left_out`: `steps` of planned evaluations that were not taken, as (first, last, distance), and the `batch` by which
+  that was decided;
 - `missing`: `until`, a time before which evaluations were lost, and the run went on without them;
 - `rewind`: `to`, after which every evaluation so far is forgotten (null: all).
 
@@ -171,6 +173,8 @@ def _add(contents: Contents, directory: Path, entry: Any, number: int) -> None:
         contents.coords(entry["coords"], entry["sizes"])
     elif kind == "diverged":
         contents.diverge(array_from_json(entry["at"]))
+    elif kind == "left_out":
+        contents.leave_out(_from_ranges(entry["steps"]), None if entry["batch"] is None else _batch(entry["batch"]))
     elif kind == "missing":
         contents.missing_until = _time(entry["until"])
     elif kind == "rewind":
@@ -233,6 +237,41 @@ def _time(value: Any) -> Time:
         raise ValueError("an evaluation should have a time and values")
     if not usable(value):
         raise ValueError(f"{quoted(value)} is not a time")
+    return value
+
+
+def as_ranges(times: list[Time]) -> list[list[Time]]:
+    """Increasing times as (first, last, distance).
+
+    >>> as_ranges([10, 20, 30, 31])
+    [[10, 30, 10], [31, 31, 1]]
+    """
+    found: list[list[Time]] = []
+    for time in times:
+        if found and (found[-1][0] == found[-1][1] or time - found[-1][1] == found[-1][2]):
+            found[-1][1:] = [time, time - found[-1][1]]
+        else:
+            found.append([time, time, 1])
+    return found
+
+
+#: More times than this in one line are no plan of anybody's.
+MOST_LEFT_OUT = 10**7
+
+
+def _from_ranges(value: Any) -> list[Time]:
+    found: list[Time] = []
+    for first, last, distance in value:
+        whole = all(type(one) is int and 0 <= one < 2**53 for one in (first, last, distance))
+        if not whole or last < first or distance < 1 or (last - first) // distance > MOST_LEFT_OUT - len(found):
+            raise ValueError(f"{quoted([first, last, distance])} are not steps")
+        found += range(first, last + 1, distance)
+    return found
+
+
+def _batch(value: Any) -> int:
+    if type(value) is not int or not 0 < value < 2**53:
+        raise ValueError(f"{quoted(value)} is not the size of a batch")
     return value
 
 
