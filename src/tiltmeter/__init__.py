@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tiltmeter import theory as theory
     from tiltmeter import training as training
     from tiltmeter.advice.advise import advise as advise
+    from tiltmeter.changes.compare import compare as compare
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.discover.discover import discover as discover
     from tiltmeter.explorer.live import live as live
