@@ -13,7 +13,7 @@ from torch import nn
 
 from tiltmeter.advice.advice import PLAIN, Advice, advice_card
 from tiltmeter.changes.change import Change
-from tiltmeter.changes.compare import changes, gap_of
+from tiltmeter.changes.compare import PRICE, changes, gap_of
 from tiltmeter.criteria import Criterion
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method
@@ -56,6 +56,7 @@ def advise(
     curve: str | None = None,
     watch: Watch | None = None,
     executor: Any = None,
+    price: float = PRICE,
     confirm: int = 5,
     progress: bool = True,
 ) -> Advice:
@@ -75,7 +76,7 @@ def advise(
     Plain training comes first, then one rehearsal for each, all with the same batches, so that their differences are
     paired. They are ranked by the gap that the headline of plain training names, at the last evaluation; a `criterion`
     of `tm.fairness.criteria` ranks otherwise, as `WorstGroupArea()` over the whole training. An intervention is not
-    recommended if the error of all, or of any group, clearly rises by more than one point, or if it only moves how many
+    recommended if the error of all, or of any group, clearly rises by more than `price`, or if it only moves how many
     are selected. Half of the held-out points choose; then plain and the first choice are trained `confirm` times afresh
     and judged on the other half, and the change is named only if it is clear over such trainings.
 
@@ -100,6 +101,7 @@ def advise(
         watch: When to evaluate, and which measures to add to the default curves; None: as often as a probe does in the
             last half of the training and seldom before, or throughout where a criterion asks for it.
         executor: Runs the parts side by side: of concurrent.futures, or a Dask client; None: one after the other.
+        price: By how much the error, of all or of any group, may rise in what is recommended.
         confirm: How often plain and the first choice are trained afresh to confirm it; 0: not at all.
         progress: Whether the plan and each finished training are printed on stderr.
     """
@@ -140,11 +142,12 @@ def advise(
     if chosen.narrow:
         return advice
     choosing = _half(held_out)
-    advice = replace(advice, changes=changes(runs, PLAIN, "models", people=choosing, curve=curve))
+    advice = replace(advice, changes=changes(runs, PLAIN, "models", price, choosing, curve))
     if not advice.better:
         return advice
     left = None if method is not None else _budget_left(task, recipes, budget, workers_of(executor))
-    confirmed, why = _confirmed(task, recipes, advice, confirm, left, ~choosing, Means(progress, executor))
+    means = Means(progress, executor)
+    confirmed, why = _confirmed(task, recipes, advice, confirm, price, left, ~choosing, means)
     return replace(advice, confirmed=confirmed, unconfirmed=why)
 
 
@@ -189,6 +192,7 @@ def _confirmed(
     recipes: Mapping[str, Recipe],
     advice: Advice,
     trainings: int,
+    price: float,
     left: float | None,
     judging: np.ndarray,
     means: Means,
@@ -200,11 +204,11 @@ def _confirmed(
     people = _fewest(advice, judging)
     if people < FEWEST_JUDGING:
         return None, f"only {people} people of a group are left to judge it."
-    price = trainings * sum(_prices(task, {name: recipes[name] for name in (PLAIN, first)}).values())
-    if left is not None and price > left:
-        return None, f"{trainings} more trainings of each take about {spell(price)}."
+    seconds = trainings * sum(_prices(task, {name: recipes[name] for name in (PLAIN, first)}).values())
+    if left is not None and seconds > left:
+        return None, f"{trainings} more trainings of each take about {spell(seconds)}."
     if means.progress:
-        print(f"Confirming {first}: {trainings} fresh trainings of each, about {spell(price)}.", file=sys.stderr)
+        print(f"Confirming {first}: {trainings} fresh trainings of each, about {spell(seconds)}.", file=sys.stderr)
     runs: dict[str, list[Trajectory]] = {PLAIN: [], first: []}
     fitted = {name: task.train for name in runs if _fits_thresholds(recipes[name])}
     for number in range(trainings):
@@ -216,7 +220,7 @@ def _confirmed(
     if min(map(len, runs.values())) < trainings:
         return None, "the fresh trainings were interrupted."
     stacked = {name: stack(some, labels=range(trainings)) for name, some in runs.items()}
-    return changes(stacked, PLAIN, "trainings", people=judging, curve=advice.curve).get(first), ""
+    return changes(stacked, PLAIN, "trainings", price, judging, advice.curve).get(first), ""
 
 
 def _fewest(advice: Advice, judging: np.ndarray) -> int:
