@@ -94,7 +94,7 @@ def evaluations_alone(sizes: tuple[int, ...], points: bool) -> float:
     looking, passes = 0.0, 0.0
     with (
         tempfile.TemporaryDirectory() as folder,
-        tm.Probe(model, held_out, watch=tm.Watch(points=points), to=f"{folder}/run", chunk=CHUNK) as probe,
+        tm.Probe(model, held_out, watch=tm.Watch(points=points), to=f"{folder}/run", chunk=CHUNK, budget=None) as probe,
     ):
         for number, step in enumerate(tm.record.log_spaced(20).steps(100_000)):
             start = time.process_time()
@@ -117,7 +117,9 @@ def main() -> None:
         probe = (
             None
             if when is None
-            else tm.Probe(model, held_out, watch=tm.Watch(when=when), to=f"{folder.name}/{name}", chunk=CHUNK)
+            else tm.Probe(
+                model, held_out, watch=tm.Watch(when=when), to=f"{folder.name}/{name}", chunk=CHUNK, budget=None
+            )
         )
         runs[name] = Run(train, probe, model)
     passes, shadow = 0.0, network()

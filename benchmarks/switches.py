@@ -111,7 +111,7 @@ def probe() -> Callable[[], object]:
     """One evaluation of a probe in a loop of one's own."""
     _, held_out = tm.data.digits(share=0.9)
     model = torch.nn.Sequential(torch.nn.Linear(64, 32), torch.nn.ReLU(), torch.nn.Linear(32, 10))
-    probe = tm.Probe(model, held_out, watch=tm.Watch(when=tm.record.every(1)))
+    probe = tm.Probe(model, held_out, watch=tm.Watch(when=tm.record.every(1)), budget=None)
     steps = count()
     return lambda: probe(next(steps))
 

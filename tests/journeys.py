@@ -94,7 +94,7 @@ def journey_probe(folder):
     model = network()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
     x, y = train.tensors()
-    with tm.Probe(model, held_out, to=folder / "runs" / "probe") as probe:
+    with tm.Probe(model, held_out, to=folder / "runs" / "probe", budget=None) as probe:
         for step in range(60):
             probe(step)
             optimizer.zero_grad()

@@ -1,11 +1,11 @@
 """What the evidence tab of the explorer shows."""
 
 import dataclasses
-import json
 import shutil
 
 import pytest
 
+from tiltmeter.record.directory.atomic_files import write_sealed_json
 from tiltmeter_lab.catalogue import EXPERIMENTS
 from tiltmeter_lab.claim import VERDICTS
 from tiltmeter_lab.evidence import DEMO, PLACE, demo, verdict_answers, verdict_picture
@@ -30,7 +30,7 @@ def test_every_experiment_is_listed_with_what_the_laboratory_brings(tmp_path):
 def test_an_outcome_of_the_folder_hides_the_same_variant_that_the_laboratory_brings(tmp_path):
     place = tmp_path / PLACE / DEMO / "quick"
     place.mkdir(parents=True)
-    (place / OUTCOME).write_text(json.dumps(without(DEMO, "quick", "too long").to_json()))
+    write_sealed_json(place / OUTCOME, without(DEMO, "quick", "too long").to_json())
     (answer,) = [answer for answer in verdict_answers(str(tmp_path)) if answer["name"] == DEMO]
     assert [(shown["state"], shown["here"]) for shown in answer["outcomes"] if shown["variant"] == "quick"] == [
         ("not run", True)
@@ -70,7 +70,7 @@ def test_one_bad_outcome_hides_no_other(tmp_path, text):
     for place in (good / PICTURES, bad):
         place.mkdir(parents=True)
     outcome = dataclasses.replace(without(DEMO, "quick", "too long"), pictures=(("Whole", "whole"), ("Bad", "bad")))
-    (good / OUTCOME).write_text(json.dumps(outcome.to_json()))
+    write_sealed_json(good / OUTCOME, outcome.to_json())
     (good / PICTURES / "whole.json").write_text('{"mark": "line"}')
     (good / PICTURES / "bad.json").write_bytes(text)
     (bad / OUTCOME).write_bytes(text)

@@ -33,6 +33,7 @@ def test_an_outcome_says_what_was_found_and_how(toy, tmp_path):
     assert [line.split(":")[0] for line in heard] == ["walk 0", "walk 1", "walk 2"]
     assert isinstance(load(tmp_path / "toy" / "quick" / "walk-1"), Trajectory)
     stored = json.loads((tmp_path / "toy" / "quick" / "outcome.json").read_text())
+    assert stored.pop("crc")
     assert Outcome.from_json(stored) == outcome
     assert stored["claims"][0]["verdict"] == "clear"
     assert outcomes_in(tmp_path) == [outcome]

@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from tiltmeter import theory as theory
     from tiltmeter import training as training
     from tiltmeter.advice.advise import advise as advise
+    from tiltmeter.changes.compare import compare as compare
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.discover.discover import discover as discover
     from tiltmeter.explorer.live import live as live
+    from tiltmeter.fairness.gate import gate as gate
     from tiltmeter.forecast import methods as methods
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.kernel.network_kernels import tangent as tangent

@@ -94,6 +94,14 @@ def warn_caller(text: str) -> None:
     warnings.warn(text, stacklevel=level)
 
 
+def tell_caller(text: str) -> None:
+    """The same inside a loop of the user's: where warnings are errors, it is written to stderr instead of raised."""
+    try:
+        warn_caller(text)
+    except Warning:
+        print(f"tiltmeter: {visible(text)}", file=sys.stderr)
+
+
 def numbered(names: Sequence[str]) -> list[str]:
     """Return the names, with a number added to those that occur more than once.
 

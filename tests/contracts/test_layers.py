@@ -20,6 +20,7 @@ LAYERS = [
     ["report"],
     ["plot", "export"],
     ["advice"],
+    ["changes"],
     ["discover"],
     ["fairness"],
     ["forecast"],

@@ -58,7 +58,7 @@ WAYS = {
 
 
 def evaluate_at(model, data, **settings):
-    with tm.Probe(model, data, **settings) as probe:
+    with tm.Probe(model, data, **settings, budget=None) as probe:
         pass
     return probe.trajectory()
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tiltmeter as tm
-from discovered_runs import STEPS, made_run, margins
+from discovered_runs import made_run, margins
 
 RNG = np.random.default_rng(0)
 POINTS = 3000
@@ -120,14 +120,14 @@ def test_a_probe_keeps_labels_and_if_asked_the_entropy(tmp_path):
     y = rng.integers(0, 3, 900)
     held_out = tm.GroupedData(x, y, ["all"] * 900)
     model = torch.nn.Linear(6, 3)
-    with tm.Probe(model, held_out, tm.Watch(entropy=True), to=tmp_path / "run") as probe:
+    with tm.Probe(model, held_out, tm.Watch(entropy=True), to=tmp_path / "run", budget=None) as probe:
         probe(0)
     points = tm.load(tmp_path / "run").points
     assert points["loss"].coords["label"].values.tolist() == y.tolist()
     chances = torch.softmax(model(torch.as_tensor(x)), 1)
     expected = -(chances * chances.log()).sum(1).detach().numpy()
     assert np.allclose(points["entropy"].values[0], expected, atol=1e-5)
-    with tm.Probe(model, held_out) as plain:
+    with tm.Probe(model, held_out, budget=None) as plain:
         plain(0)
     assert "entropy" not in plain.trajectory().points
 
@@ -145,4 +145,4 @@ def test_several_classes_have_clusters_within_their_labels():
     assert "The entropy of predictions is not known" in discovery.licence
     members = discovery.group(features={"input": x}, labels=y)
     assert set(members[odd]) == {discovery.clear[0].name}
-    assert len(STEPS) == len(discovery.clear[0].difference.times) + 1  # the untrained network is not judged
+    assert discovery.clear[0].difference.times[0] > 0  # the untrained network is not judged

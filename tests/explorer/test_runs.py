@@ -16,7 +16,7 @@ import tiltmeter as tm
 from tiltmeter.explorer.run_curves import ALL, downsample, run_curves
 from tiltmeter.explorer.run_judgement import run_judgement, run_summaries
 from tiltmeter.explorer.run_rows import MOST_BYTES, address_of, refusal, run_folder, run_rows, runs_alike
-from tiltmeter.record.directory.store import Following
+from tiltmeter.record.directory.reader import RunReader
 
 _spec = importlib.util.spec_from_file_location("made_runs", Path(__file__).with_name("made_runs.py"))
 _made = importlib.util.module_from_spec(_spec)
@@ -93,6 +93,7 @@ def test_damage_is_a_sentence_without_the_path(tmp_path):
 
 def test_a_torn_line_waits(tmp_path):
     write(tmp_path / "torn", evaluations=3)
+    (tmp_path / "torn" / "end.json").unlink()
     with (tmp_path / "torn" / "curves.jsonl").open("ab") as file:
         file.write(b'{"kind":"evaluation","time":4,"val')
     assert run_curves(str(tmp_path), ["torn"], "loss", {})["torn"]["evaluations"] == 3
@@ -119,7 +120,7 @@ def test_a_run_that_grows_is_read_on_and_one_that_goes_is_said_to_be_gone(tmp_pa
 
 def test_a_replaced_run_is_read_from_its_beginning(tmp_path):
     write(tmp_path / "again", evaluations=4)
-    follow = Following(tmp_path / "again")
+    follow = RunReader(tmp_path / "again")
     assert follow.update()
     shutil.rmtree(tmp_path / "again")
     write(tmp_path / "again", evaluations=6, seed=1)
@@ -236,5 +237,6 @@ def test_a_lead_that_is_no_longer_shown_does_not_lead_now(tmp_path):
     tm.save(
         tm.Trajectory({"loss": loss, "loss_se": 0 * loss + 0.01}, "step", tm.record.Origin("example")), tmp_path / "run"
     )
-    assert "Group a had the lower loss up to step 4." in run_judgement(str(tmp_path), ["run"], "loss")["sentence"]
+    told = run_judgement(str(tmp_path), ["run"], "loss")["sentence"]
+    assert "During training group b was worse off, from step 1 to 4; at the end no difference is clear." in told
     assert run_summaries(str(tmp_path), ["run"])["run"] == {"leader": "not clear", "crossing": None}

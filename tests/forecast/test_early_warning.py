@@ -90,7 +90,7 @@ def watched(model, train, held_out, recipe, **more):
     """A training in a loop of one's own, with an early warning if it is asked for."""
     optimiser = recipe.make_optimiser(model.parameters())
     x, y = train.tensors()
-    probe = tm.Probe(model, held_out, tm.Watch(when=tm.record.every(10)))
+    probe = tm.Probe(model, held_out, tm.Watch(when=tm.record.every(10)), budget=None)
     asked = tm.EarlyWarning(probe, model, train, held_out, recipe, optimiser, **more) if more else probe
     with asked:
         for step, places in enumerate(tm.training.BatchOrder(0, train, recipe)):

@@ -10,7 +10,7 @@ from two_group_tables import parts, table
 
 @pytest.fixture(scope="module")
 def view():
-    return tm.preview(*parts(count=6000, rate=2.0))
+    return tm.preview(*parts(count=6000, rate=2.0, question=tm.Question(kind="benefit")))
 
 
 def same(one, other):

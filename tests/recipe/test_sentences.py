@@ -220,7 +220,7 @@ def test_anything_else_than_a_watch_is_shown_one(data):
         lambda: tm.train(model, *data, recipe, watch=tm.record.every(5)),
         lambda: tm.ensemble(lambda: model, *data, recipe, watch=tm.record.every(5)),
         lambda: tm.forecast(model, *data, recipe, watch=tm.record.every(5)),
-        lambda: tm.Probe(model, data[1], tm.record.every(5)),
+        lambda: tm.Probe(model, data[1], tm.record.every(5), budget=None),
     ):
         assert said(work, TypeError) == f"{shown} Found Every: pass tm.Watch(when=every(5))."
     assert said(lambda: checked_watch(3), TypeError) == f"{shown} Found int."

@@ -118,6 +118,7 @@ def test_cut_at_any_byte_it_loads_as_a_prefix(tmp_path, origin):
             recorder.append(step, {"loss": step / 7, **late})
             if step == 15:
                 recorder.diverged(15)
+    (path / "end.json").unlink()
     curves = path / "curves.jsonl"
     whole = curves.read_bytes()
     assert 2048 < len(whole) < 3500
@@ -139,6 +140,7 @@ def test_every_cut_can_be_resumed(tmp_path, origin, make_run):
     whole = curves.read_bytes()
     for length in range(0, len(whole) + 1, 7):
         curves.write_bytes(whole[:length])
+        (path / "end.json").unlink(missing_ok=True)
         with Recorder(path, clock="step", origin=origin, resume=True) as recorder:
             recorder.append(99, {"after": 1.0})
         assert curves.read_bytes().startswith(whole[: whole.rfind(b"\n", 0, length) + 1])

@@ -2,6 +2,8 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -11,7 +13,8 @@ import xarray as xr
 import tiltmeter as tm
 from tiltmeter.record import Origin, Recorder
 from tiltmeter.record.directory.atomic_files import sealed_file, sealed_line, write_atomically
-from tiltmeter.record.directory.lock import Lock, Process, live_writer
+from tiltmeter.record.directory.lock import Lock, live_writer
+from tiltmeter.record.directory.process import Process
 
 pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
 
@@ -169,6 +172,23 @@ def test_many_writers_of_one_file_never_collide(tmp_path):
 
 def test_what_a_killed_writer_left_aside_goes_when_the_run_is_continued(run):
     (run / "end.json").unlink()
-    (run / "end.json.0123456789ab.aside").write_bytes(b"half")
+    ended = subprocess.run(
+        [sys.executable, "-c", "from tiltmeter.record.directory.process import Process; print(Process.this().short)"],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.strip()
+    alive = f"end.json.{Process.this().short}.0123456789ab.aside"
+    for name in (f"end.json.{ended}.0123456789ab.aside", f"arrays/0.npy.{ended}.0123456789ab.aside", alive):
+        (run / name).write_bytes(b"half")
     record(run, resume=True).close()
-    assert not list(run.glob("*.aside"))
+    assert [path.name for path in run.rglob("*.aside")] == [alive]
+
+
+def test_a_save_removes_what_a_killed_one_left(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(Process, "short_has_ended", lambda short: short.startswith("0000"))
+    left, alive = (tmp_path / f".saved.{writer}-1-2.0123456789ab.aside" for writer in ("00000000", "11111111"))
+    for folder in (left, alive):
+        (folder / "arrays").mkdir(parents=True)
+    tm.save(tm.load(run), tmp_path / "saved")
+    assert (left.exists(), alive.exists()) == (False, True)

@@ -118,8 +118,8 @@ def test_one_bad_value_among_many_good_ones_is_named(tmp_path, make_run, rewrite
     assert (report.evaluations, [problem.split(":")[0] for problem in report.problems]) == (
         100,
         [
-            f"curves.jsonl has {(path / 'curves.jsonl').stat().st_size} bytes where end.json says {length}",
             "curves.jsonl, line 42",
+            f"curves.jsonl has {(path / 'curves.jsonl').stat().st_size} bytes where end.json says {length}",
         ],
     )
 

@@ -91,17 +91,18 @@ def test_every_type_of_number_is_kept_to_the_bit(to, origin):
     assert points["float32"].seed.values.tolist() == [3, 4]
 
 
-def test_loading_reads_no_points(tmp_path, origin, monkeypatch):
+def test_points_are_checked_at_loading_and_read_when_asked_for(tmp_path, origin):
     record(tmp_path / "run", range(6), origin)
-    shutil.rmtree(tmp_path / "run" / "points")
     run = load(tmp_path / "run")
+    shutil.rmtree(tmp_path / "run" / "points")
     assert run["loss"].sizes["time"] == 6
     assert run.points.sizes("loss") == {"time": 3, "point": 11}
     with pytest.raises(ValueError, match=r"points of 'loss' are read when asked for, but points/0\.bin is missing\."):
         run.points["loss"]
     assert "points/0.bin is missing" in str(check(tmp_path / "run"))
-    with pytest.raises(ValueError, match="is missing"):
-        Recorder(tmp_path / "run", clock="step", origin=origin, resume=True)
+    for read in (load, lambda path: Recorder(path, clock="step", origin=origin, resume=True)):
+        with pytest.raises(ValueError, match=r"line 1: points/0\.bin is missing\."):
+            read(tmp_path / "run")
 
 
 def test_save_keeps_them_and_resume_continues_them(tmp_path, origin):
@@ -137,10 +138,10 @@ def test_every_changed_byte_of_points_is_found(tmp_path, origin):
         for place in range(len(good)):
             file.write_bytes(good[:place] + bytes([good[place] ^ 4]) + good[place + 1 :])
             report = check(path)
-            time = 2 * (place // (len(good) // 3))
-            assert [p for p in report.problems if f"at time {time} do not match their checksum" in p], report
+            line = 1 + 2 * (place // (len(good) // 3))
+            assert f"curves.jsonl, line {line}: points/{name} has a record with another checksum" in report.problems
         file.write_bytes(good[:-1])
-        assert "fewer than its records need" in str(check(path))
+        assert "fewer bytes than its records need" in str(check(path))
         file.write_bytes(good)
     assert check(path).ok
 
@@ -279,8 +280,8 @@ def test_an_interrupt_writes_over_no_record_that_a_line_names(tmp_path, origin, 
     with Recorder(tmp_path / "run", clock="step", origin=origin) as recorder:
         write = type(recorder._place)._write
 
-        def interrupted(self, entry, start):
-            write(self, entry, start)
+        def interrupted(self, entry):
+            write(self, entry)
             raise KeyboardInterrupt
 
         for step in range(3):

@@ -298,6 +298,7 @@ def test_loading_many_lines_is_fast_and_modest(tmp_path, origin):
     path = tmp_path / "run"
     save(Trajectory({}, "step", origin), path)
     layout = {"dims": ["k"], "shape": [4], "coords": {}, "dtype": "float64", "attrs": {}}
+    (path / "end.json").unlink()
     with (path / "curves.jsonl").open("w") as file:
         for step in range(30_000):
             entry = {

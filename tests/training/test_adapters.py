@@ -28,7 +28,7 @@ def same(a, b):
 def check(run, model, held_out, steps=STEPS):
     """All steps were seen, and the last reading is that of the final model."""
     assert run["loss"].time.values.tolist() == list(range(steps + 1))
-    now = Probe(model, held_out)
+    now = Probe(model, held_out, budget=None)
     now.evaluate(steps)
     for name in ("loss", "error", "tpr"):
         np.testing.assert_array_equal(run[name].sel(time=steps), now.trajectory()[name].sel(time=steps))
@@ -55,7 +55,7 @@ def test_lightning(flat, tmp_path):
     def fit(watch, fail=False):
         lightning.seed_everything(1, verbose=False)
         model = Lit()
-        probe = Probe(model, flat, watch=Watch(when=every(1)), to=tmp_path / str(fail)) if watch else None
+        probe = Probe(model, flat, watch=Watch(when=every(1)), to=tmp_path / str(fail), budget=None) if watch else None
         loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*flat.tensors()), 16, shuffle=True)
         trainer = lightning.Trainer(
             max_steps=STEPS,
@@ -103,7 +103,11 @@ def test_hugging_face(flat, tmp_path):
     def fit(watch):
         transformers.set_seed(1)
         model = Net()
-        probe = Probe(model, flat, watch=Watch(when=every(1), read=lambda output: output["logits"])) if watch else None
+        probe = (
+            Probe(model, flat, watch=Watch(when=every(1), read=lambda output: output["logits"]), budget=None)
+            if watch
+            else None
+        )
         arguments = transformers.TrainingArguments(
             output_dir=str(tmp_path),
             max_steps=STEPS,
@@ -134,7 +138,7 @@ def test_ignite(flat):
     def fit(watch):
         torch.manual_seed(1)
         model = make_model()
-        probe = Probe(model, flat, watch=Watch(when=every(1))) if watch else None
+        probe = Probe(model, flat, watch=Watch(when=every(1)), budget=None) if watch else None
         loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(*flat.tensors()), 50, shuffle=True)
         trainer = create_supervised_trainer(model, torch.optim.Adam(model.parameters()), nn.CrossEntropyLoss())
         if watch:
@@ -155,7 +159,7 @@ def test_skorch(flat):
     def fit(watch):
         torch.manual_seed(1)
         callbacks = (
-            [("probe", skorch_callback(lambda module: Probe(module, flat, watch=Watch(when=every(1)))))]
+            [("probe", skorch_callback(lambda module: Probe(module, flat, watch=Watch(when=every(1)), budget=None)))]
             if watch
             else []
         )

@@ -1,5 +1,7 @@
 """Checkpoints: nothing damaged is believed, a full disk is said, and every refusal is one sentence."""
 
+import shutil
+
 import numpy as np
 import pytest
 import torch
@@ -83,7 +85,7 @@ def test_every_bit_of_the_numbers_counts(tmp_path, make):
     assert tried(make, path, flipped(whole, place + 3), wanted)
     damage = tm.record.check(path)
     assert not damage.ok
-    assert f"{NAME}: a checksum does not match" in str(damage)
+    assert f"{NAME}: its checksum does not match" in str(damage)
 
 
 @pytest.mark.parametrize("make", [train, ensemble])
@@ -117,3 +119,50 @@ def test_a_full_disk_is_said_and_leaves_nothing_aside(tmp_path):
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert (path / NAME).read_bytes() == before
     assert not list(path.glob("*.aside"))
+
+
+@pytest.mark.parametrize("make", [train, ensemble])
+def test_a_checkpoint_ahead_of_the_evaluations_is_said_with_the_choice(tmp_path, make):
+    """As a copy of a running training leaves it, or a power cut: evaluations before the checkpoint are lost."""
+    make(tmp_path / "whole")
+    whole = tm.load(tmp_path / "whole")
+    for name in ("accepted", "deleted"):
+        copy = tmp_path / name
+        shutil.copytree(tmp_path / "whole", copy)
+        (copy / "end.json").unlink()
+        lines = (copy / "curves.jsonl").read_bytes().splitlines(keepends=True)
+        (copy / "curves.jsonl").write_bytes(lines[0])
+        with pytest.raises(ValueError, match=r"stands at step 20, and the evaluation of step 10 is missing") as caught:
+            make(copy, resume=True)
+        assert f"Delete {copy / NAME} to train from the first step again" in str(caught.value)
+    tm.record.accept_missing(tmp_path / "accepted", until=20)
+    make(tmp_path / "accepted", resume=True)
+    assert tm.load(tmp_path / "accepted")["loss"].time.values.tolist() == [0, 20]
+    assert "Evaluations before 20 were lost." in str(tm.record.check(tmp_path / "accepted"))
+    (tmp_path / "deleted" / NAME).unlink()
+    make(tmp_path / "deleted", resume=True)
+    assert tm.load(tmp_path / "deleted") == whole
+
+
+def test_a_probe_asks_before_it_leaves_a_hole(tmp_path):
+    held_out, model = data()[1], nn.Linear(6, 1)
+    watch, path = tm.Watch(when=tm.record.every(5)), tmp_path / "run"
+    with tm.Probe(model, held_out, watch, path, budget=None) as probe:
+        for step in range(12):
+            probe(step)
+    with pytest.raises(ValueError, match=r"goes on at step 30, and 3 evaluations, of steps 15 to 25, are missing"):
+        tm.Probe(model, held_out, watch, path, resume=True, budget=None)(30)
+    with tm.Probe(model, held_out, watch, path, resume=True, budget=None) as probe:
+        probe(14)
+    tm.record.accept_missing(path, until=30)
+    with tm.Probe(model, held_out, watch, path, resume=True, budget=None) as probe:
+        probe(30)
+    assert tm.load(path)["loss"].time.values.tolist() == [0, 5, 10, 15, 30]
+
+
+def test_check_says_of_a_checkpoint_what_resuming_says(tmp_path):
+    train(tmp_path / "run")
+    torch.save({"no": "step"}, tmp_path / "run" / NAME)
+    assert f"{NAME}: it is no checkpoint of tiltmeter" in tm.record.check(tmp_path / "run").problems
+    with pytest.raises(ValueError, match="it is no checkpoint of tiltmeter"):
+        train(tmp_path / "run", resume=True)

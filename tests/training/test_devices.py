@@ -44,8 +44,8 @@ ON_THE_PROCESSOR = {
     "training/shards.py": "ranks exchange bytes of the processor",
     "training/stacked_loop.py": "places of points go to the points where they are used",
     "training/steering.py": "what a group intervention remembers is computed by NumPy",
-    "interventions/gradient/jacobian_descent.py": "matrices of groups by groups",
-    "interventions/point/gradient_reversal.py": "part of a module that goes to the layer as a whole",
+    "interventions/gradient.py": "matrices of groups by groups",
+    "interventions/point.py": "part of a module that goes to the layer as a whole",
     "interventions/shared/by_group.py": "codes go to the scale of the groups where they are used",
     "recipe/checks.py": "an optimiser that takes no step",
     "recipe/rates.py": "an optimiser that takes no step",
@@ -186,7 +186,7 @@ def test_a_probe_on_a_gpu_sees_what_it_sees_on_the_processor():
     for device in ("cpu", "cuda"):
         torch.manual_seed(0)
         model = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 1)).to(device)
-        with tm.Probe(model, data, strict=True) as probe:
+        with tm.Probe(model, data, strict=True, budget=None) as probe:
             probe(0)
         runs.append(probe.trajectory())
     for name, curve in runs[0].items():

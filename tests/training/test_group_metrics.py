@@ -31,7 +31,7 @@ def test_two_labels(chunk, weighted):
     torch.manual_seed(0)
     model = nn.Linear(8, 1)
     tm.train(model, data, data, tm.Recipe(lr=0.1, steps=30))
-    with tm.Probe(model, data, chunk=chunk) as probe:
+    with tm.Probe(model, data, chunk=chunk, budget=None) as probe:
         pass
     run = probe.trajectory()
     with torch.no_grad():

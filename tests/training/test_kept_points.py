@@ -86,7 +86,7 @@ def test_switched_off():
 def test_weighted_points_are_not_kept_and_not_judged():
     whole = data()
     held_out = tm.GroupedData(whole.x, whole.y, np.array(whole.groups)[whole.codes], weights=np.ones(len(whole)))
-    with tm.Probe(model(), held_out) as probe:
+    with tm.Probe(model(), held_out, budget=None) as probe:
         pass
     assert len(probe.trajectory().points) == 0
     assert "weighted" in str(tm.leaders(probe.trajectory()))
@@ -106,15 +106,15 @@ def test_an_ensemble_keeps_every_seed():
     own = runs.points["loss"].coords["group"].values == "b"
     mean = runs.points["loss"].values[:, own].mean(1)
     np.testing.assert_allclose(mean, runs["loss"].sel(group="b", time=runs.points["loss"].time), rtol=1e-5)
-    assert tm.leaders(runs).scope == "recipe"
+    assert tm.leaders(runs).scope == "trainings"
 
 
 def test_a_run_taken_up_at_an_earlier_step_drops_the_lost_looks(tmp_path):
     net, points = model(), data()
-    with tm.Probe(net, points, tm.Watch(when=tm.record.every(10)), tmp_path / "run") as probe:
+    with tm.Probe(net, points, tm.Watch(when=tm.record.every(10)), tmp_path / "run", budget=None) as probe:
         for step in range(31):
             probe(step)
-    with tm.Probe(net, points, tm.Watch(when=tm.record.every(10)), tmp_path / "run", resume=True) as probe:
+    with tm.Probe(net, points, tm.Watch(when=tm.record.every(10)), tmp_path / "run", resume=True, budget=None) as probe:
         with pytest.warns(
             UserWarning, match="goes on at step 20, before its last evaluation at step 30: evaluations after step 20"
         ):
@@ -135,7 +135,7 @@ class TestMisread:
     def probe(self, net, points, **options):
         with warnings.catch_warnings(record=True) as said:
             warnings.simplefilter("always")
-            probe = tm.Probe(net, points, **options)
+            probe = tm.Probe(net, points, **options, budget=None)
         return probe, [str(one.message) for one in said]
 
     @pytest.mark.parametrize("hidden", [True, False])
@@ -193,8 +193,8 @@ class TestMisread:
 
     def test_three_classes_with_one_output_are_refused(self):
         with pytest.raises(ValueError, match=r"decides between two labels\. Found 3 different ones: give it 3 outputs"):
-            tm.Probe(model(), data(classes=3))
-        tm.Probe(model(), data(classes=3), loss=tm.Square())
+            tm.Probe(model(), data(classes=3), budget=None)
+        tm.Probe(model(), data(classes=3), loss=tm.Square(), budget=None)
 
     def test_labels_that_were_never_trained_on_are_refused(self):
         train, held_out = data(classes=2), data(classes=4)
@@ -216,14 +216,14 @@ class TestMisread:
         run = tm.train(model(), train, held_out, tm.Recipe(lr=50.0, steps=300, loss=tm.Square()))
         assert run.diverged is not None
         judged = tm.leaders(run)
-        assert "so no leader is named" in str(judged)
+        assert "so nobody is named" in str(judged)
         assert (judged.phases, judged.changes, judged.last) == ((), (), "")
 
     def test_points_of_the_wrong_width_are_refused_in_a_sentence(self):
         with pytest.raises(
             ValueError, match=r"Found points of shape \(5,\), which it cannot. Its first linear layer takes 6"
         ):
-            tm.Probe(nn.Linear(6, 1), data())
+            tm.Probe(nn.Linear(6, 1), data(), budget=None)
 
 
 def test_the_third_part_of_a_split_is_for_the_judgement():

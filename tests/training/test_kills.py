@@ -63,7 +63,7 @@ def train_two(rank, path, tries, steps):
     optimiser = torch.optim.SGD(ddp.parameters(), lr=0.01)
     x = torch.as_tensor(held_out.x)
     watch = tm.Watch(when=tm.record.every(2), sharded=True)
-    with tm.Probe(ddp, half, watch, path, resume=(path / "run.json").exists()) as probe:
+    with tm.Probe(ddp, half, watch, path, resume=(path / "run.json").exists(), budget=None) as probe:
         for step in range(start, steps):
             probe(step)
             optimiser.zero_grad()

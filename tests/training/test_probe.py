@@ -35,7 +35,7 @@ def numbered(y, group, weights=None):
 
 
 def evaluated(model, data, *, loss=None, chunk=256, strict=False, **watch):
-    with tm.Probe(model, data, tm.Watch(**watch), loss=loss, chunk=chunk, strict=strict) as probe:
+    with tm.Probe(model, data, tm.Watch(**watch), loss=loss, chunk=chunk, strict=strict, budget=None) as probe:
         pass
     run = probe.trajectory()
     return {name: curve.isel(time=0) for name, curve in run.items()}, run
@@ -264,7 +264,7 @@ class TestWhen:
 
     def test_the_final_model_is_always_seen(self, flat):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.log_spaced(3))) as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.log_spaced(3)), budget=None) as probe:
             self.loop(probe, model, 15)
         assert probe.trajectory()["loss"].time.values.tolist() == [0, 1, 2, 5, 10, 15]
         last, _ = evaluated(model, flat)
@@ -272,7 +272,7 @@ class TestWhen:
 
     def test_a_call_after_the_last_update_is_the_last_look(self, flat):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5))) as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), budget=None) as probe:
             self.loop(probe, model, 10)
             probe(10)
         assert probe.trajectory()["loss"].time.values.tolist() == [0, 5, 10]
@@ -281,7 +281,9 @@ class TestWhen:
         model = nn.Linear(6, 1)
 
         def fail():
-            with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run") as probe:
+            with tm.Probe(
+                model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run", budget=None
+            ) as probe:
                 self.loop(probe, model, 8)
                 raise ZeroDivisionError("by hand")
 
@@ -292,7 +294,7 @@ class TestWhen:
         assert (report.state, report.reason) == ("failed", "ZeroDivisionError: by hand")
 
     def test_steps_count_over_all_epochs(self, flat):
-        probe = tm.Probe(nn.Linear(6, 1), flat, strict=True)
+        probe = tm.Probe(nn.Linear(6, 1), flat, strict=True, budget=None)
         probe(3)
         probe(3)  # gradient accumulation: the same step again is no new one
         with pytest.raises(
@@ -302,19 +304,21 @@ class TestWhen:
 
     def test_a_resumed_run_that_begins_again_replaces_what_it_had(self, flat, tmp_path):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run") as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run", budget=None) as probe:
             self.loop(probe, model, 10)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run", resume=True) as probe:
+        with tm.Probe(
+            model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run", resume=True, budget=None
+        ) as probe:
             with pytest.warns(UserWarning, match="evaluations after step 0 are dropped"):
                 probe(0)
             self.loop(probe, model, 10)
         assert tm.load(tmp_path / "run")["loss"].time.values.tolist() == [0, 5, 10]
         with pytest.raises(FileExistsError, match="already holds a run"):
-            tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run")
+            tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(5)), to=tmp_path / "run", budget=None)
 
     def test_divergence_is_recorded_and_training_goes_on(self, flat, tmp_path):
         model = nn.Linear(6, 1)
-        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(1)), to=tmp_path / "run") as probe:
+        with tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(1)), to=tmp_path / "run", budget=None) as probe:
             probe(0)
             with torch.no_grad():
                 model.weight.fill_(torch.nan)
@@ -339,30 +343,30 @@ class Outer(nn.Module):
 @pytest.mark.parametrize(
     ("make", "kind", "sentence"),
     [
-        (lambda d: tm.Probe("model", d), TypeError, "`model` should be a torch.nn.Module. Found str."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d.x), TypeError, "`held_out` should be GroupedData, to look at group by group. Found ndarray."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(when=5)), TypeError, "`when` should choose steps, as log_spaced(20) or every(100). Found int."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, chunk=0), ValueError, "`chunk` should be a positive number of points. Found chunk = 0."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d.take(d.of_group("a"))), ValueError, "`held_out` should have points of every group. Found none in group 'b'."),
-        (lambda d: tm.Probe(nn.LazyLinear(1), d), ValueError, "lazy parameters that are not initialised yet: run one batch"),
-        (lambda d: tm.Probe(Outer(), d), TypeError, "`model` should return a tensor of scores. Found tuple. Pass read=, as"),
-        (lambda d: tm.Probe(Outer(), d, watch=tm.Watch(read=lambda o: o)), TypeError, "`read` should return a tensor of scores. Found tuple."),
-        (lambda d: tm.Probe(nn.Unflatten(1, (2, 3)), d), ValueError, "Scores should have one number or one row per point. Found shape (8, 2, 3)"),
-        (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, d.y + 1, d.codes)), ValueError, "Labels should lie among the model's 2 outputs, 0 to 1. Found y = 2."),
-        (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, 2 * d.y - 1, d.codes)), ValueError, "0 to 1. Found y = -1."),
-        (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, d.x[:, 0], d.codes)), ValueError, "With 2 outputs labels should be classes 0 to 1. Found y ="),
-        (lambda d: tm.Probe(nn.Linear(6, 1), tm.GroupedData(d.x, d.y * 0 + 1, d.codes)), ValueError, "The held-out points should have both labels. Found y = 1 only."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), tm.GroupedData(d.x, np.arange(200), d.codes), loss=nn.BCEWithLogitsLoss()), ValueError, "decides between two labels. Found 200 different ones."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=lambda s, y: (s * y).mean()), ValueError, "say when the decision is positive with decide="),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=nn.MSELoss), TypeError, "`loss` should be a loss. Found the class MSELoss: call it."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss="mse"), TypeError, "`loss` should be a loss, such as Square() or nn.MSELoss(). Found str."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=tm.losses.CrossEntropy()), TypeError, "CrossEntropy() does not fit a model with one output."),
-        (lambda d: tm.Probe(nn.Linear(6, 2), d, loss=tm.losses.Hinge()), TypeError, "Hinge() does not fit a model with several outputs."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(lambda y, s: 0.0,))), ValueError, "A measure needs a name for its curve"),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(3,))), TypeError, "A measure should be a function. Found int."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(tm.measures.GroupMetric(max, "tpr"),))), ValueError, "'tpr' already means share of positives decided positive: choose another name"),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=[tm.measures.GroupMetric(lambda y, s: 1, "m")] * 2), strict=True)(0), ValueError, "Two measures give a curve 'm': rename one."),
-        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(decide=lambda s: s[:3]), strict=True)(0), ValueError, "`decide` should give one decision per point. Found shape (3,)."),
+        (lambda d: tm.Probe("model", d, budget=None), TypeError, "`model` should be a torch.nn.Module. Found str."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d.x, budget=None), TypeError, "`held_out` should be GroupedData, which says who belongs to which group. Found ndarray."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(when=5), budget=None), TypeError, "`when` should choose steps, as log_spaced(20) or every(100). Found int."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, chunk=0, budget=None), ValueError, "`chunk` should be a positive number of points. Found chunk = 0."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d.take(d.of_group("a")), budget=None), ValueError, "`held_out` should have points of every group. Found none in group 'b'."),
+        (lambda d: tm.Probe(nn.LazyLinear(1), d, budget=None), ValueError, "lazy parameters that are not initialised yet: run one batch"),
+        (lambda d: tm.Probe(Outer(), d, budget=None), TypeError, "`model` should return a tensor of scores. Found tuple. Pass read=, as"),
+        (lambda d: tm.Probe(Outer(), d, watch=tm.Watch(read=lambda o: o), budget=None), TypeError, "`read` should return a tensor of scores. Found tuple."),
+        (lambda d: tm.Probe(nn.Unflatten(1, (2, 3)), d, budget=None), ValueError, "Scores should have one number or one row per point. Found shape (8, 2, 3)"),
+        (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, d.y + 1, d.codes), budget=None), ValueError, "Labels should lie among the model's 2 outputs, 0 to 1. Found y = 2."),
+        (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, 2 * d.y - 1, d.codes), budget=None), ValueError, "0 to 1. Found y = -1."),
+        (lambda d: tm.Probe(nn.Linear(6, 2), tm.GroupedData(d.x, d.x[:, 0], d.codes), budget=None), ValueError, "With 2 outputs labels should be classes 0 to 1. Found y ="),
+        (lambda d: tm.Probe(nn.Linear(6, 1), tm.GroupedData(d.x, d.y * 0 + 1, d.codes), budget=None), ValueError, "The held-out points should have both labels. Found y = 1 only."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), tm.GroupedData(d.x, np.arange(200), d.codes), loss=nn.BCEWithLogitsLoss(), budget=None), ValueError, "decides between two labels. Found 200 different ones."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=lambda s, y: (s * y).mean(), budget=None), ValueError, "say when the decision is positive with decide="),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=nn.MSELoss, budget=None), TypeError, "`loss` should be a loss. Found the class MSELoss: call it."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss="mse", budget=None), TypeError, "`loss` should be a loss, such as Square() or nn.MSELoss(). Found str."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, loss=tm.losses.CrossEntropy(), budget=None), TypeError, "CrossEntropy() does not fit a model with one output."),
+        (lambda d: tm.Probe(nn.Linear(6, 2), d, loss=tm.losses.Hinge(), budget=None), TypeError, "Hinge() does not fit a model with several outputs."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(lambda y, s: 0.0,)), budget=None), ValueError, "A measure needs a name for its curve"),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(3,)), budget=None), TypeError, "A measure should be a function. Found int."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=(tm.measures.GroupMetric(max, "tpr"),)), budget=None), ValueError, "'tpr' already means share of positives decided positive: choose another name"),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(measures=[tm.measures.GroupMetric(lambda y, s: 1, "m")] * 2), strict=True, budget=None)(0), ValueError, "Two measures give a curve 'm': rename one."),
+        (lambda d: tm.Probe(nn.Linear(6, 1), d, watch=tm.Watch(decide=lambda s: s[:3]), strict=True, budget=None)(0), ValueError, "`decide` should give one decision per point. Found shape (3,)."),
     ],
 )  # fmt: skip
 def test_sentences(make, kind, sentence, flat):

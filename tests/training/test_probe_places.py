@@ -12,7 +12,7 @@ import tiltmeter as tm
 
 
 def evaluated(model, data, **options):
-    with tm.Probe(model, data, **options) as probe:
+    with tm.Probe(model, data, **options, budget=None) as probe:
         pass
     run = probe.trajectory()
     return {name: curve.isel(time=0) for name, curve in run.items()}, run
@@ -20,11 +20,11 @@ def evaluated(model, data, **options):
 
 class TestPlaces:
     def test_shapes_are_checked_on_the_meta_device(self, flat):
-        probe = tm.Probe(nn.Linear(6, 1, device="meta"), flat, strict=True)
+        probe = tm.Probe(nn.Linear(6, 1, device="meta"), flat, strict=True, budget=None)
         with pytest.raises(ValueError, match="meta device has shapes but no values: it cannot be measured"):
             probe(0)
         with pytest.raises(ValueError, match="Labels should lie among"):
-            tm.Probe(nn.Linear(6, 2, device="meta"), tm.GroupedData(flat.x, flat.y + 5, flat.codes))
+            tm.Probe(nn.Linear(6, 2, device="meta"), tm.GroupedData(flat.x, flat.y + 5, flat.codes), budget=None)
 
     def test_half_precision_models_are_fed_their_own_kind(self, flat):
         now, _ = evaluated(nn.Linear(6, 1).bfloat16(), flat)
@@ -32,7 +32,7 @@ class TestPlaces:
 
     def test_groups_of_any_label_survive_the_disk(self, flat, tmp_path):
         data = tm.GroupedData(flat.x, flat.y, [("F", 1) if c else ("M", 2) for c in flat.codes])
-        with tm.Probe(nn.Linear(6, 1), data, to=tmp_path / "run") as probe:
+        with tm.Probe(nn.Linear(6, 1), data, to=tmp_path / "run", budget=None) as probe:
             probe(0)
         assert tm.load(tmp_path / "run")["loss"].group.values.tolist() == [("F", 1), ("M", 2)]
 
@@ -49,7 +49,7 @@ data = tm.GroupedData(x, (x[:, 0] > 0).astype(int), np.arange(200) % 2)
 torch.manual_seed(0)
 model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3), nn.Linear(3, 1)))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-with tm.Probe(model, data, tm.Watch(when=tm.record.every(2)), to=f"{folder}/run") as probe:
+with tm.Probe(model, data, tm.Watch(when=tm.record.every(2)), to=f"{folder}/run", budget=None) as probe:
     for step in range(5):
         probe(step)
         optimizer.zero_grad()

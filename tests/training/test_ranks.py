@@ -33,7 +33,7 @@ WORKER = textwrap.dedent(
     model = torch.nn.Linear(3, 1)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
-        probe = None if mode == "only 0" and rank else tm.Probe(model, held_out, to=f"{place}/run")
+        probe = None if mode == "only 0" and rank else tm.Probe(model, held_out, to=f"{place}/run", budget=None)
         start()
         ddp = torch.nn.parallel.DistributedDataParallel(model)
         optimiser = torch.optim.SGD(ddp.parameters(), lr=0.1)
@@ -92,7 +92,7 @@ def test_a_launcher_says_the_rank_before_torch_does(monkeypatch):
     assert rank() == 3
     model = torch.nn.Linear(3, 1)
     held_out = tm.GroupedData(np.zeros((80, 3)), np.arange(80) % 2, ["a", "b"] * 40)
-    assert tm.Probe(model, held_out).silent
+    assert tm.Probe(model, held_out, budget=None).silent
 
 
 def test_a_sharded_model_is_refused_in_a_sentence():

@@ -34,8 +34,8 @@ WORKER = textwrap.dedent(
         shards.PATIENCE = 3.0
     ddp = torch.nn.parallel.DistributedDataParallel(model, broadcast_buffers=False)
     optimiser = torch.optim.SGD(ddp.parameters(), lr=0.1)
-    whole = tm.Probe(model, data, to=f"{place}/whole") if mode == "parts" else None
-    probe = tm.Probe(model, held_out, tm.Watch(sharded=True), f"{place}/parts") if mode != "without" else None
+    whole = tm.Probe(model, data, to=f"{place}/whole", budget=None) if mode == "parts" else None
+    probe = tm.Probe(model, held_out, tm.Watch(sharded=True), f"{place}/parts", budget=None) if mode != "without" else None
     try:
         for step in range(6):
             if probe is not None and not (mode == "missing" and rank == 1 and step == 2):
@@ -111,7 +111,7 @@ def test_parts_need_a_process_group(flat):
     with pytest.raises(
         RuntimeError, match=r"Found no process group: call torch\.distributed\.init_process_group first"
     ):
-        tm.Probe(torch.nn.Linear(6, 1), flat, tm.Watch(sharded=True))
+        tm.Probe(torch.nn.Linear(6, 1), flat, tm.Watch(sharded=True), budget=None)
 
 
 def test_whoever_cannot_look_in_parts_says_so(flat):

@@ -143,7 +143,7 @@ def run(case, data, with_probe, *, workers=0, context=None, **options):
         torch.utils.data.TensorDataset(*train.tensors()), batch_size=8, shuffle=True, num_workers=workers
     )
     options = {"when": tm.record.every(3), **options}
-    probe = tm.Probe(model, held_out, tm.Watch(**options), chunk=10) if with_probe else nothing
+    probe = tm.Probe(model, held_out, tm.Watch(**options), chunk=10, budget=None) if with_probe else nothing
     step, modes = 0, []
     while step < STEPS:
         for x, y in loader:
@@ -278,7 +278,7 @@ def test_everything_is_put_back_when_the_look_fails(flat):
 def test_a_look_between_forward_and_backward_is_allowed(flat):
     """Buffers are only written to where they changed, so that saved tensors stay valid."""
     model = nn.Sequential(nn.Linear(6, 3), nn.BatchNorm1d(3), nn.Linear(3, 1))
-    probe = tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(1)))
+    probe = tm.Probe(model, flat, watch=tm.Watch(when=tm.record.every(1)), budget=None)
     x, _ = flat.tensors()
     loss = model(x).square().mean()
     probe(0)
@@ -301,7 +301,7 @@ def test_a_model_that_changes_its_parameters_is_refused(flat):
     with pytest.raises(
         RuntimeError, match="Evaluating the model changed its parameter 'weight': it cannot be measured"
     ):
-        tm.Probe(Vain(), flat)
+        tm.Probe(Vain(), flat, budget=None)
 
 
 def test_a_scaler_and_accumulated_gradients_are_untouched(images):
@@ -313,7 +313,7 @@ def test_a_scaler_and_accumulated_gradients_are_untouched(images):
         optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
         scaler = torch.amp.GradScaler("cpu", init_scale=2.0**4)
         x, y = images.tensors()
-        probe = tm.Probe(model, images) if probed else None
+        probe = tm.Probe(model, images, budget=None) if probed else None
         for step in range(4):
             if probe is not None:
                 probe(step)

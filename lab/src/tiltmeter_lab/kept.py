@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import tiltmeter as tm
-from tiltmeter.record.directory.atomic_files import write_json
+from tiltmeter.record.directory.atomic_files import read_sealed_json, write_sealed_json
 from tiltmeter_lab.study.compute import held, keep_result
 from tiltmeter_lab.study.folder import CELL, WORK, Places
 
@@ -66,8 +66,8 @@ class Kept:
         asked = json.loads(json.dumps({"setting": asdict(setting), "version": tm.__version__}, default=repr))
         (place / WORK).mkdir(parents=True, exist_ok=True)
         if not (place / SETTING).exists():
-            write_json(place / SETTING, asked)
-        held = json.loads((place / SETTING).read_text(encoding="utf-8"))
+            write_sealed_json(place / SETTING, asked)
+        held = read_sealed_json(place / SETTING, "the setting of an experiment")
         if any(held.get(key) != value for key, value in asked.items()):
             raise ValueError(
                 f"{place} holds runs of another setting ({_difference(held, asked)}): choose another --to, or remove "
@@ -75,7 +75,7 @@ class Kept:
             )
         self._made: dict[str, dict[str, Any]] = {}
         if (place / MADE).exists():
-            self._made = json.loads((place / MADE).read_text(encoding="utf-8"))
+            self._made = read_sealed_json(place / MADE, "when runs were made")
 
     @property
     def tells(self) -> bool:
@@ -102,7 +102,7 @@ class Kept:
         """How long a run took and when it was made."""
         if file not in self._made:
             cell = self._places.result(file) / CELL
-            self._made[file] = json.loads(cell.read_text(encoding="utf-8")) if cell.exists() else {}
+            self._made[file] = read_sealed_json(cell, "a cell") if cell.exists() else {}
         return self._made[file]
 
     def __call__(self, name: str, make: Callable[[], tm.Trajectory]) -> tm.Trajectory:
@@ -149,7 +149,7 @@ class Kept:
         file = self._listed(name)
         self.counts[name] = (len(run.origin.seeds) if done is None else done, planned)
         self._made.setdefault(file, {"date": today()})["seconds"] = round(seconds, 3)
-        write_json(self.place / MADE, self._made)
+        write_sealed_json(self.place / MADE, self._made)
         return run
 
     def _listed(self, name: str) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import tiltmeter as tm
-from tiltmeter.record.directory.atomic_files import write_json
+from tiltmeter.record.directory.atomic_files import read_sealed_json, write_atomically, write_sealed_json
 from tiltmeter_lab.catalogue import EXPERIMENTS, find
 from tiltmeter_lab.claim import not_run
 from tiltmeter_lab.kept import Kept, file_name, silent, today
@@ -146,7 +146,7 @@ def _read(place: Path) -> Outcome | None:
     if not file.is_file():
         return None
     try:
-        outcome = Outcome.from_json(json.loads(file.read_text(encoding="utf-8")))
+        outcome = Outcome.from_json(read_sealed_json(file, "an outcome"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         raise ValueError(f"{file} should be what `reproduce` wrote. Found something else: remove it.") from None
     return dataclasses.replace(outcome, folder=str(place))
@@ -164,14 +164,14 @@ def _draw(charts: Mapping[str, Any], folder: Path) -> tuple[tuple[str, str], ...
     drawn = []
     for title, chart in charts.items():
         file = file_name(title)
-        write_json(folder / f"{file}.json", chart.to_dict())
+        write_atomically(folder / f"{file}.json", json.dumps(chart.to_dict()).encode())
         drawn.append((title, file))
     return tuple(drawn)
 
 
 def _written(outcome: Outcome, place: Path) -> Outcome:
     place.mkdir(parents=True, exist_ok=True)
-    write_json(place / OUTCOME, outcome.to_json())
+    write_sealed_json(place / OUTCOME, outcome.to_json())
     return outcome
 
 

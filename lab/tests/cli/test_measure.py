@@ -119,7 +119,7 @@ def test_lists_and_tables_are_choices(run, in_a_folder):
 @pytest.mark.parametrize("name", MEASURES)
 def test_every_measure_can_be_said_and_drawn(name):
     measure, model, data = example_of(find(name))
-    with tm.Probe(model, data, watch=tm.Watch(when=tm.record.every(1), measures=(measure,))) as probe:
+    with tm.Probe(model, data, watch=tm.Watch(when=tm.record.every(1), measures=(measure,)), budget=None) as probe:
         probe(0)
         with torch.no_grad():
             for parameter in model.parameters():

@@ -162,7 +162,7 @@ def test_degenerate_inputs_give_numbers_or_a_sentence(name, broken):
 @every_measure
 def test_a_model_that_diverges_does_not_end_the_training(name):
     measure, model, data = example_of(find(name))
-    with tm.Probe(model, data, watch=tm.Watch(when=tm.record.every(1), measures=(measure,))) as probe:
+    with tm.Probe(model, data, watch=tm.Watch(when=tm.record.every(1), measures=(measure,)), budget=None) as probe:
         probe(0)
         with torch.no_grad():
             for parameter in model.parameters():
@@ -181,7 +181,7 @@ def test_a_measure_that_fails_on_a_sound_model_ends_a_strict_probe():
     _, model, data = example_of(find("weight-rank"))
     with (
         pytest.raises(ValueError, match="nothing at 0"),
-        tm.Probe(model, data, watch=tm.Watch(measures=(broken,)), strict=True) as probe,
+        tm.Probe(model, data, watch=tm.Watch(measures=(broken,)), strict=True, budget=None) as probe,
     ):
         probe(0)
 

@@ -170,7 +170,7 @@ def test_bad_inputs_are_refused():
         flip_shares(np.zeros(3))
     with pytest.raises(ValueError, match=r"2\^n values. Found 3"):
         walsh_hadamard(np.zeros(3))
-    snapshot = tm.Probe(torch.nn.Linear(3, 1), numbers).snapshot()
+    snapshot = tm.Probe(torch.nn.Linear(3, 1), numbers, budget=None).snapshot()
     bare = type(snapshot)(snapshot.data, snapshot.task, "")
     with pytest.raises(TypeError, match="needs the model itself"):
         BooleanSensitivity()(bare)
@@ -178,7 +178,7 @@ def test_bad_inputs_are_refused():
 
 def test_cost_is_told():
     data = boolean_data(Parity((0,)), 6)
-    snapshot = tm.Probe(mlp(6, (4,), 1), data).snapshot()
+    snapshot = tm.Probe(mlp(6, (4,), 1), data, budget=None).snapshot()
     assert BooleanSensitivity().passes(snapshot) == 1.0
     assert BooleanSpectrum().passes(snapshot) == 1.0
     assert BooleanSensitivity.example(0)[2].sizes == {-1.0: 128, 1.0: 128}

@@ -57,7 +57,7 @@ def test_clones_are_drawn_once_and_are_the_same_at_every_look():
     again = CloneAccuracy({"cube": MaxEntropyCube(), "shift": MeanShift()})
     assert measure == again
     model = mlp(4, (5,), 1)
-    with tm.Probe(model, data, watch=tm.Watch(when=tm.record.every(1), measures=(measure,))) as probe:
+    with tm.Probe(model, data, watch=tm.Watch(when=tm.record.every(1), measures=(measure,)), budget=None) as probe:
         probe(0)
         probe(1)
     run = probe.trajectory()["clone_loss"]

@@ -169,7 +169,7 @@ def test_prominent_and_clusters_by_hand():
     assert clusters(direction, np.ones(3), np.array([0.5, 0.3, 0.2]), 6.9).tolist() == [0, 0, 1]
     net = two_layer(3, 4)
     assert neurons_of(net).share.sum() == pytest.approx(1.0)
-    snapshot = tm.Probe(two_layer(2, 4), symmetric_clusters()).snapshot()
+    snapshot = tm.Probe(two_layer(2, 4), symmetric_clusters(), budget=None).snapshot()
     assert EarlyAlignment().passes(snapshot) == 2.0
     assert set(lab.measure(*EarlyAlignment.example(0))) >= {"alignment", "alignment_null", "condensation_null"}
 
@@ -178,7 +178,7 @@ def test_extremes_are_found_once_per_run():
     measure, data = EarlyAlignment(), symmetric_clusters()
     descend(two_layer(2, 8), data, 1.0, 3, [measure], when=[1, 2])
     known = measure._known["extremes"]
-    probe = tm.Probe(two_layer(2, 8), data, watch=tm.Watch(measures=(measure,)))
+    probe = tm.Probe(two_layer(2, 8), data, watch=tm.Watch(measures=(measure,)), budget=None)
     probe.evaluate(0)
     assert measure._known["extremes"] is not known  # other points: found again
     known = measure._known["extremes"]

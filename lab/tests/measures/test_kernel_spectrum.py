@@ -116,7 +116,7 @@ def test_any_network(make, shape):
     rng = np.random.default_rng(0)
     images = tm.GroupedData(rng.normal(size=(40, *shape)), np.arange(40) % 4, ["a"] * 40)
     with tm.Probe(
-        make(), images, watch=tm.Watch(when=tm.record.every(1), measures=(KernelSpectrum(points=20),))
+        make(), images, watch=tm.Watch(when=tm.record.every(1), measures=(KernelSpectrum(points=20),)), budget=None
     ) as probe:
         probe(0)
     run = probe.trajectory()

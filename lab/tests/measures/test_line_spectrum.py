@@ -137,7 +137,7 @@ def test_any_network_of_numbers(network):
 def test_in_a_probe_it_has_a_time_for_every_look(data):
     model = mlp(6, (16,), 3)
     with tm.Probe(
-        model, data, watch=tm.Watch(when=tm.record.every(1), measures=(LineSpectrum(lines=4, points=8),))
+        model, data, watch=tm.Watch(when=tm.record.every(1), measures=(LineSpectrum(lines=4, points=8),)), budget=None
     ) as probe:
         probe(0)
     assert probe.trajectory()["energy_ratio"].dims == ("time", "path", "frequency")

@@ -115,7 +115,10 @@ def test_any_network_of_numbers(network, chosen):
     rng = np.random.default_rng(0)
     images = tm.GroupedData(rng.normal(size=(40, *shape)), np.arange(40) % 4, ["a"] * 40)
     with tm.Probe(
-        model, images, watch=tm.Watch(when=tm.record.every(1), measures=(NetworkComplexity(chosen, points=12),))
+        model,
+        images,
+        watch=tm.Watch(when=tm.record.every(1), measures=(NetworkComplexity(chosen, points=12),)),
+        budget=None,
     ) as probe:
         probe(0)
     run = probe.trajectory()

@@ -111,7 +111,7 @@ def test_one_point_is_enough_for_a_finite_number():
 
 def test_cost_and_bad_settings():
     model, data = linear_case()
-    snapshot = tm.Probe(model, data).snapshot()
+    snapshot = tm.Probe(model, data, budget=None).snapshot()
     assert NoiseSensitivity(patch=5, repeats=2, points=200).passes(snapshot) == 200 * 9 / 400
     for settings, said in (({"sigma": 0.0}, "`sigma` should be positive"), ({"repeats": 0}, "`repeats` should be")):
         with pytest.raises(ValueError, match=said):

@@ -88,7 +88,7 @@ def test_it_works_for_images_and_tokens_and_in_a_probe():
     assert np.isfinite(lab.measure("randomised", model, tokens)["randomised_auc"]).all()
     with pytest.raises(TypeError, match="Tokens have coordinates but no directions: name coordinates"):
         lab.measure(Randomised({"all": np.eye(6)}), model, tokens)
-    with tm.Probe(model, tokens, watch=tm.Watch(measures=(Randomised({"first": [0]}),))) as probe:
+    with tm.Probe(model, tokens, watch=tm.Watch(measures=(Randomised({"first": [0]}),)), budget=None) as probe:
         probe(0)
     assert probe.trajectory()["randomised_auc"].dims == ("time", "feature", "part")
 

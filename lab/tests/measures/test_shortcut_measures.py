@@ -23,7 +23,7 @@ from tiltmeter_lab.measures.starvation import Starvation, boundary
 
 
 def seen(model, data):
-    return tm.Probe(model, data).snapshot().model
+    return tm.Probe(model, data, budget=None).snapshot().model
 
 
 def linear(*weight):
@@ -97,7 +97,7 @@ def test_probe_of_other_points_and_of_nothing():
     other = tm.GroupedData(rng.normal(size=(120, 3)), np.arange(120) % 3, "label")
     model = mlp(3, (4,), 2)
     measure = LastLayerProbe(points=other)
-    assert measure.passes(tm.Probe(model, data).snapshot()) == 1.5
+    assert measure.passes(tm.Probe(model, data, budget=None).snapshot()) == 1.5
     assert lab.measure(measure, model, data)["probe_accuracy_null"] < 0.6
     for parameter in model.parameters():
         torch.nn.init.zeros_(parameter)
@@ -154,7 +154,7 @@ def test_cue_adoption_refuses_what_is_no_cell():
     with pytest.raises(ValueError, match=r"cues that all differ. Found none"):
         lab.measure(CueAdoption(), mlp(2, (3,), 2), same)
     measure = CueAdoption(points=blocks(90))
-    assert measure.passes(tm.Probe(mlp(6, (3,), 3), blocks(900)).snapshot()) == 0.1
+    assert measure.passes(tm.Probe(mlp(6, (3,), 3), blocks(900), budget=None).snapshot()) == 0.1
     assert lab.measure(measure, mlp(6, (3,), 3), blocks(900))["cue_adoption"].sizes == {"cue": 2}
 
 
@@ -284,7 +284,7 @@ def test_starvation_refuses_other_points():
     with pytest.raises(ValueError, match="`along` should be coordinate 0 or 1"):
         Starvation(along=2)
     assert np.isnan(boundary(np.ones((2, 3)), np.arange(3.0))).all()
-    assert Starvation(side=30).passes(tm.Probe(linear(1.0, 1.0), moons(points=300)).snapshot()) == 4.0
+    assert Starvation(side=30).passes(tm.Probe(linear(1.0, 1.0), moons(points=300), budget=None).snapshot()) == 4.0
 
 
 # --- all of them
@@ -326,7 +326,7 @@ def test_measures_ride_on_a_probe_without_touching_the_training():
         model = mlp(6, (8,), 3)
         sgd = torch.optim.SGD(model.parameters(), lr=0.1)
         x, y = data.tensors()
-        with tm.Probe(model, data, watch=tm.Watch(measures=measures)) as probe:
+        with tm.Probe(model, data, watch=tm.Watch(measures=measures), budget=None) as probe:
             for step in range(5):
                 probe(step)
                 sgd.zero_grad()

@@ -166,7 +166,7 @@ def test_architectures():
             lab.measure(Balancedness(), model, data)
     nested = nn.Sequential(nn.Sequential(nn.Linear(5, 4), nn.Identity()), nn.Linear(4, 2))
     assert lab.measure(StableRank(), nested, POINTS)["alignment"].layers.values.tolist() == ["0.0 > 1"]
-    with tm.Probe(nested, POINTS, watch=tm.Watch(measures=(StableRank(), Balancedness()))) as probe:
+    with tm.Probe(nested, POINTS, watch=tm.Watch(measures=(StableRank(), Balancedness())), budget=None) as probe:
         probe(0)
     assert probe.trajectory()["stable_rank"].dims == ("time", "layer")
 

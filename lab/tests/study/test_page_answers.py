@@ -1,11 +1,11 @@
 """Studies in the explorer: the same numbers as `Study`, and no function is imported because a file names it."""
 
-import json
 import sys
 
 import pytest
 
 import tiltmeter_lab as lab
+from tiltmeter.record.directory.atomic_files import write_sealed_json
 from tiltmeter_lab.study import page_answers as numbers
 from tiltmeter_lab.study.example_cell import final_gap
 from tiltmeter_lab.study.page_answers import study_answers, study_folder, study_rows, study_shares
@@ -73,7 +73,7 @@ def written(folder, **changes):
         "version": "1", "factors": {"a": [1, 2]}, "cells": None, "fraction": None, "seeds": 2, "tries": 1, "limit": None,
     }  # fmt: skip
     folder.mkdir(parents=True)
-    (folder / "study.json").write_text(json.dumps({**said, **changes}))
+    write_sealed_json(folder / "study.json", {**said, **changes})
 
 
 def test_the_function_that_a_file_names_is_not_imported(tmp_path):

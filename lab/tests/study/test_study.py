@@ -16,6 +16,7 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
+from tiltmeter.record.directory.atomic_files import read_sealed_json, write_sealed_json
 from tiltmeter_lab.study import Study
 from tiltmeter_lab.study.grid import checked_factors
 from tiltmeter_lab.study.status import ProgressLine
@@ -294,7 +295,7 @@ def test_cells_of_other_code_are_counted(tmp_path):
         study.run(pool, progress=False)
     assert study.status().other_code == 0
     path = study.places.result(study.all_cells[0].key) / "cell.json"
-    path.write_text(json.dumps({**json.loads(path.read_text()), "fingerprint": "old"}))
+    write_sealed_json(path, {**read_sealed_json(path, "a cell"), "fingerprint": "old"})
     assert study.status().other_code == 1
     assert "1 were made by another version" in str(study.status())
     other = Study(cells.numbers, {"a": [1]}, to=tmp_path)

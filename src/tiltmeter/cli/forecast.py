@@ -11,6 +11,7 @@ from io import StringIO
 from pathlib import Path
 from typing import Any
 
+from tiltmeter.cli.kept_forecast import keep_forecast
 from tiltmeter.cli.show import Summary, save_pictures
 from tiltmeter.cli.table_file import Guesses, Task, previewed, read_task
 from tiltmeter.cli.terminal import AskedCurve, Output, Switch, print_json, print_result
@@ -108,6 +109,7 @@ def _preview(task: Task, curve: str | None, output: Output) -> None:
     from tiltmeter.record import save
 
     view = previewed(task)
+    keep_forecast(Path(task.name), task.tables, view.run)
     if output.to is not None:
         save(view.run, output.to)
     output.say_saved()
@@ -191,6 +193,8 @@ def _rehearse(
                 lines.append(str(advice))
     for message in dict.fromkeys(str(one.message) for one in raised if one.category is UserWarning):
         print(message, file=sys.stderr)
+    if seeds is None:
+        keep_forecast(Path(task.name), tables, trajectory)
     output.say_saved()
     summary = Summary(trajectory, curve)
     save_pictures(summary, output.save)

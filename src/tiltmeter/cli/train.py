@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Annotated
 
+from cyclopts import Parameter
+
+from tiltmeter.cli.kept_forecast import kept_forecast
 from tiltmeter.cli.show import Summary, save_pictures
 from tiltmeter.cli.table_file import Guesses, read_task
 from tiltmeter.cli.terminal import AskedCurve, Json, Save, Switch
@@ -16,6 +20,7 @@ def train(
     *,
     to: Path | None = None,
     resume: Switch = False,
+    arm: Annotated[str | None, Parameter("--with")] = None,
     curve: AskedCurve = None,
     save: Save = (),
     why: Switch = False,
@@ -33,11 +38,16 @@ def train(
         Save the run and its checkpoints in this directory.
     resume
         Continue the run in that directory.
+    arm
+        Train with an intervention of the table of `tiltmeter advise`, as thresholds-by-group.
     why
         Also print the statistics: every difference with its limits, and since when it is clear.
     """
     task = read_task(config, guesses)
-    trajectory = train_as_told(task.tables, task.folder, to=to, resume=resume)
+    kept = kept_forecast(Path(task.name), task.tables)
+    trajectory = train_as_told(
+        task.tables, task.folder, to=to, resume=resume, forecast=kept if arm is None else None, arm=arm
+    )
     if trajectory.diverged is not None:
         print(f"Diverged at step {float(trajectory.diverged.min()):g}: lower the learning rate.", file=sys.stderr)
     if to is not None:

@@ -15,7 +15,7 @@ from tiltmeter.names import better_of
 from tiltmeter.plot.theme import group_name
 from tiltmeter.record import Trajectory
 from tiltmeter.record.directory.point_records import POINTS
-from tiltmeter.record.directory.store import Following
+from tiltmeter.record.directory.reader import RunReader
 from tiltmeter.shown_text import visible
 
 #: Evaluations up to here are all shown.
@@ -76,7 +76,7 @@ def _crossings(values: np.ndarray) -> np.ndarray:
 
 
 #: Runs that were shown last, so that the next evaluation at them reads only what is new.
-_followed: dict[Path, Following] = {}
+_followed: dict[Path, RunReader] = {}
 KEPT = 64
 
 
@@ -103,7 +103,7 @@ def _one(root: Path, run: Path, curve: str, known: Any) -> dict[str, Any]:
         refused = refusal(root, run)
         if refused is not None:
             return {"error": refused}
-        following = Following(run)
+        following = RunReader(run)
     following.update()
     _followed[run] = following
     while len(_followed) > KEPT:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Hashable
 from importlib import import_module
 from pathlib import Path
@@ -89,8 +90,8 @@ def to_parquet(run: Trajectory, place: Path) -> None:
     columns = pa.Table.from_pandas(table, preserve_index=False)
     about = json.dumps({"clock": run.clock, "origin": run.origin.to_json()})
     columns = columns.replace_schema_metadata({**(columns.schema.metadata or {}), b"tiltmeter": about.encode()})
-    with written_aside(place) as aside:
-        pq.write_table(columns, aside)
+    with written_aside(place) as descriptor, os.fdopen(descriptor, "wb", closefd=False) as file:
+        pq.write_table(columns, file)
 
 
 #: Signs that LaTeX obeys.

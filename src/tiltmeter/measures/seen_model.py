@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from tiltmeter.data.nested import Nested, Streamed
 from tiltmeter.measures.point_loss import PointLoss
 from tiltmeter.measures.task import Task, decided
-from tiltmeter.modules.forward import Read, answer, flat_scores, like_weights, scores
+from tiltmeter.modules.forward import Read, answer, flat_scores, like_weights, private, scores
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SeenModel:
         """Scores of one batch in the shape that the loss takes, (points,) or (points, outputs); with gradients if
         enabled.
         """
-        return flat_scores(answer(self.module, like_weights(self.module, x)), len(x), self.read)
+        return flat_scores(answer(self.module, private(like_weights(self.module, x))), len(x), self.read)
 
     def decide(self, score: Tensor) -> np.ndarray:
         """The label chosen for each row of scores, by the user's own rule if one was given."""

@@ -47,10 +47,11 @@ def scores(model: nn.Module, x: Points, read: Read | None, chunk: int) -> Iterat
         count = x.shape[0]
         for start in range(0, count, chunk):
             end = min(start + chunk, count)
-            yield slice(start, end), flat_scores(model(x[start:end]), end - start, read)
+            # A copy: a forward pass may work in place, and these points are used again.
+            yield slice(start, end), flat_scores(model(x[start:end].clone()), end - start, read)
         return
     for start, points in _chunks(x, chunk):
-        part = _converted(points, *kind)
+        part = private(_converted(points, *kind), points)
         yield slice(start, start + len(part)), flat_scores(answer(model, part), len(part), read)
 
 
@@ -64,6 +65,19 @@ def _chunks(x: Points, size: int) -> Iterator[tuple[int, Any]]:
         yield from x.chunks(size)
     else:
         yield from ((start, x[start : start + size]) for start in range(0, len(x), size))
+
+
+def private(x: Any, given: Any = None) -> Any:
+    """The points for one forward pass, which may work in place: a copy, unless they were already copied from those
+    `given`."""
+    if isinstance(x, Nested):
+        kept = _tensors(given) if isinstance(given, Nested) else ()
+        return x.each(lambda part: part if kept and all(part is not one for one in kept) else part.clone())
+    return x if given is not None and x is not given else x.clone()
+
+
+def _tensors(points: Nested) -> tuple[Any, ...]:
+    return tuple(points.parts.values() if isinstance(points.parts, dict) else points.parts)
 
 
 def answer(model: nn.Module, x: Any) -> Any:

@@ -14,7 +14,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.modules.python_state import PythonState
+from tiltmeter.modules.python_state import OBJECTS, attributes_to_put_back, same_numbers, state_within_reach
+from tiltmeter.shown_text import tell_caller
 
 #: Bytes of the Mersenne twister, NumPy's default: 624 words and a position.
 SIZE = 624 * 4 + 4
@@ -125,10 +126,10 @@ def untouched(model: nn.Module) -> Iterator[None]:
     >>> model.training
     True
 
-    Modes, buffers and random streams are restored. Modes are set flag by flag, because a user's `train()` may do more.
-    The autocast cache is disabled: in older versions of torch, a weight that was cast here without gradient was reused
-    in the next training step. Compiled code runs as plain PyTorch, so that evaluating never uses up the recompilations
-    of the training.
+    Put back is what belongs to the model: modes, buffers, gradients, attributes of its modules, and the random streams.
+    Modes are set flag by flag, because a user's `train()` may do more. The autocast cache is disabled: in older
+    versions of torch, a weight that was cast here without gradient was reused in the next training step. Compiled code
+    runs as plain PyTorch, so that evaluating never uses up the recompilations of the training.
 
     Args:
         model: Network to look at; it is not changed.
@@ -141,9 +142,11 @@ def untouched(model: nn.Module) -> Iterator[None]:
         for name, buffer in module._buffers.items()
         if buffer is not None
     ]
-    parameters = [(parameter, _version(parameter)) for parameter in _parameters(modules)]
+    parts = [(table, list(table)) for module in modules for table in _parts(module)]
+    parameters = [(one, _version(one), one.grad, _grad_version(one)) for one in _parameters(modules)]
     state, cached = streams(), torch.is_autocast_cache_enabled()
-    plain = PythonState(modules)
+    undo = attributes_to_put_back(modules)
+    grown: list[str] = []
     torch.set_autocast_cache_enabled(False)
     try:
         with _eager(), torch.no_grad():
@@ -153,18 +156,58 @@ def untouched(model: nn.Module) -> Iterator[None]:
     finally:
         for module, mode in zip(modules, modes, strict=True):
             object.__setattr__(module, "training", mode)
+        for table, before in parts:
+            if len(table) != len(before):
+                fresh = [name for name in table if name not in before]
+                grown += fresh
+                for name in fresh:
+                    del table[name]
         with torch.no_grad():
             for module, name, buffer, version, copy in buffers:
                 module._buffers[name] = buffer
                 if _version(buffer) != version:
                     buffer.copy_(copy)
+            for parameter, _, gradient, _ in parameters:
+                if parameter.grad is not gradient:
+                    parameter.grad = gradient
         torch.set_autocast_cache_enabled(cached)
         put_back(state)
-        plain.put_back()
-    for parameter, version in parameters:
-        if _version(parameter) != version:
+        for one in undo:
+            one()
+    if grown:
+        raise RuntimeError(
+            f"The model makes its part {grown[0]!r} in its first forward pass, of whatever points it sees there: run "
+            "one batch of the training data through it before it is evaluated."
+        )
+    for parameter, version, _, gradient_version in parameters:
+        if _version(parameter) != version or _grad_version(parameter) != gradient_version:
             name = next((name for name, one in model.named_parameters() if one is parameter), "that is gone now")
-            raise RuntimeError(f"Evaluating the model changed its parameter {name!r}: it cannot be measured.")
+            what = "its parameter" if _version(parameter) != version else "the gradient of its parameter"
+            raise RuntimeError(f"Evaluating the model changed {what} {name!r}: it cannot be measured.")
+
+
+@contextmanager
+def changes_told(model: nn.Module) -> Iterator[list[str]]:
+    """As `untouched`; what evaluating the model changes beyond what is put back is said, by name, and in the list."""
+    modules = list(model.modules())
+    parameters = [(one, one.detach().clone()) for one in _parameters(modules) if not one.is_meta]
+    changed: list[str] = []
+    before, _ = state_within_reach(modules)
+    with untouched(model):
+        yield changed
+    after, too_much = state_within_reach(modules)
+    if too_much:
+        tell_caller(
+            f"The model reaches more than {OBJECTS:,} objects: if evaluating it changes one of the others, this is not "
+            "noticed."
+        )
+    changed += sorted({name for name in {**before, **after} if before.get(name) != after.get(name)})
+    changed += ["its parameters"] if not all(same_numbers(one, kept) for one, kept in parameters) else []
+    if changed:
+        tell_caller(
+            f"While the model was evaluated, {', '.join(changed[:5])} changed, which is not put back. Unless something "
+            "else changed it, this training differs from the one without a probe."
+        )
 
 
 def versions(model: nn.Module) -> tuple[tuple[int, int], ...]:
@@ -175,6 +218,14 @@ def versions(model: nn.Module) -> tuple[tuple[int, int], ...]:
 def _parameters(modules: Iterable[nn.Module]) -> Iterator[nn.Parameter]:
     """The parameters module by module, shared ones more than once: `model.parameters()` takes four times as long."""
     return (found for module in modules for found in module._parameters.values() if found is not None)
+
+
+def _parts(module: nn.Module) -> tuple[dict[str, Any], ...]:
+    return module._parameters, module._buffers, module._modules
+
+
+def _grad_version(parameter: nn.Parameter) -> int:
+    return -1 if parameter.grad is None else _version(parameter.grad)
 
 
 def _version(tensor: Tensor) -> int:

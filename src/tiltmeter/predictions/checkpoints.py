@@ -6,6 +6,7 @@ import multiprocessing
 import os
 import pickle
 import re
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.record import Origin, Recorder, Trajectory
+from tiltmeter.record.directory.archives import damage_of_archive
 from tiltmeter.shown_text import shortened
 
 if TYPE_CHECKING:
@@ -230,6 +232,9 @@ def _read(path: Path) -> Mapping[str, Any]:
             except ImportError:
                 raise ImportError("Files of safetensors need it: pip install 'tiltmeter[safetensors]'.") from None
             return load_file(path)
+        damage = damage_of_archive(path) if zipfile.is_zipfile(path) else None
+        if damage is not None:
+            raise ValueError(damage)
         contents = torch.load(path, map_location="cpu", weights_only=True)
     except (ImportError, FileNotFoundError):
         raise

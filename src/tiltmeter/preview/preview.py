@@ -121,7 +121,7 @@ class Preview(NotebookText):
         """Who will be worse off in one sentence, or that nothing is clear."""
         if not self.doubt.holds:
             return "This preview does not hold for networks, so nobody is named: rehearse yours (`tm.forecast`)."
-        return self.headline.brief or self.headline.claim
+        return f"{self.headline.claim} {self.headline.gap}".strip()
 
     @property
     def named(self) -> Hashable:
@@ -148,7 +148,8 @@ class Preview(NotebookText):
         if question is not None and question.asked in self.run:
             return question.asked
         curve = self.headline.curve
-        return curve if curve in self.run and self.doubt.holds else "loss"
+        rate = curve in self.run and curve != "squared_error"
+        return curve if rate and self.doubt.holds else "loss"
 
     @property
     def inputs(self) -> Inputs:

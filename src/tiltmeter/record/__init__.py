@@ -44,7 +44,7 @@ from tiltmeter.record.directory.check import check
 from tiltmeter.record.directory.store import load, save
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.points import HeldPoints, Points
-from tiltmeter.record.recorder import Recorder
+from tiltmeter.record.recorder import Recorder, accept_missing
 from tiltmeter.record.trajectory import Trajectory, stack
 from tiltmeter.record.when import When, at, every, log_spaced
 
@@ -55,6 +55,7 @@ __all__ = [
     "Recorder",
     "Trajectory",
     "When",
+    "accept_missing",
     "at",
     "check",
     "every",

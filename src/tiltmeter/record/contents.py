@@ -118,18 +118,23 @@ class PointColumn:
         self.times: list[Time] = []
         self.records: list[int] = []
         self.checksums: list[int] = []
+        #: Of a directory: the lines that name the records, and how many records are known to be whole.
+        self.lines: list[int] = []
+        self.verified = 0
         self.free = 0  # the next record; a record that was ever named is not reused
 
-    def extend(self, times: Sequence[Time], records: Sequence[int], checksums: Sequence[int]) -> None:
+    def extend(self, times: Sequence[Time], records: Sequence[int], checksums: Sequence[int], line: int = 0) -> None:
         self.times += times
         self.records += records
         self.checksums += checksums
+        self.lines += [line] * len(times)
         self.free = max([self.free, *(record + 1 for record in records)])
 
     def cut(self, last: Time | None) -> None:
         """Forget what was kept after this time."""
         kept = 0 if last is None else sum(time <= last for time in self.times)
-        del self.times[kept:], self.records[kept:], self.checksums[kept:]
+        del self.times[kept:], self.records[kept:], self.checksums[kept:], self.lines[kept:]
+        self.verified = min(self.verified, kept)
 
 
 @dataclass(frozen=True)
@@ -141,6 +146,9 @@ class Progress:
     last_time: Time | None
     evaluations: int
     diverged: xr.DataArray | None
+    missing_until: Time | None
+    left_out: int
+    batch_of_plan: int | None
 
 
 class Contents:
@@ -148,13 +156,6 @@ class Contents:
 
     def __init__(self, problem: Problem) -> None:
         self._problem = problem
-        self.clear()
-
-    def clear(self) -> None:
-        """Forget everything."""
-        #: Of a directory: the number of lines read, the number of their last writer, and the lines that do not count.
-        self.lines, self.writer = 0, 0
-        self.dropped: frozenset[int] = frozenset()
         self.columns: dict[str, Column] = {}
         self.points: dict[str, PointColumn] = {}
         self.point_files: set[str] = set()
@@ -162,6 +163,11 @@ class Contents:
         self.diverged: xr.DataArray | None = None
         #: The times after which evaluations were forgotten and the run went on anew; None: from its beginning.
         self.taken_up: tuple[Time | None, ...] = ()
+        #: Times of evaluations that were planned and not taken, and the batch by which that was decided.
+        self.left_out: list[Time] = []
+        self.batch_of_plan: int | None = None
+        #: Evaluations before this time were lost, and the run went on without them; None: none were.
+        self.missing_until: Time | None = None
         self._times: list[Time] = []
         self._whole_times: set[Time] = set()
         self._arrays: dict[str, xr.DataArray] = {}
@@ -237,12 +243,20 @@ class Contents:
         self._times = [] if last is None else [time for time in self._times if time <= last]
         self._whole_times = set() if last is None else {time for time in self._whole_times if time <= last}
         self.last_time = max([*self._times, *self._whole_times], default=None)
+        self.left_out = [] if last is None else [time for time in self.left_out if time <= last]
         last_kept = self.last_time
         before = [time for time in self.taken_up if last_kept is not None and time is not None and time < last_kept]
         self.taken_up = (*before, last_kept)
+        if self.missing_until is not None and (last is None or last < self.missing_until):
+            self.missing_until = None  # they will be taken again
         if self.diverged is not None:
             kept = self.diverged.where(self.diverged <= (-math.inf if last is None else last))
             self.diverged = None if bool(kept.isnull().all()) else kept
+
+    def leave_out(self, times: Sequence[Time], batch: int | None) -> None:
+        """Planned evaluations that were not taken, and the batch by which that was decided."""
+        self.left_out += times
+        self.batch_of_plan = batch
 
     def curve(self, name: str, layout: Layout, values: np.ndarray) -> None:
         """A whole curve at once."""
@@ -284,6 +298,9 @@ class Contents:
             self.last_time,
             self.evaluations,
             self.diverged,
+            self.missing_until,
+            len(self.left_out),
+            self.batch_of_plan,
         )
 
     @property
@@ -318,8 +335,8 @@ class Memory:
     def progress(self) -> Progress:
         return self._contents.progress()
 
-    def beat(self) -> None:
-        """Nobody else can ask."""
+    def sync(self) -> None:
+        """Nothing outlives the process."""
 
     def evaluate(
         self,
@@ -342,6 +359,12 @@ class Memory:
 
     def rewind(self, last: Time | None) -> None:
         self._contents.rewind(last)
+
+    def accept_missing(self, until: Time) -> None:
+        self._contents.missing_until = until
+
+    def leave_out(self, times: list[Time], batch: int | None) -> None:
+        self._contents.leave_out(times, batch)
 
     def diverge(self, at: xr.DataArray) -> None:
         self._contents.diverge(at)

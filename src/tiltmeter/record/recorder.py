@@ -18,7 +18,7 @@ from tiltmeter.arguments import checked_path
 from tiltmeter.record.contents import Memory, Progress, usable
 from tiltmeter.record.directory.atomic_files import explained
 from tiltmeter.record.directory.disk import Disk, Gone
-from tiltmeter.record.directory.small_files import Ending, TrajectoryHeader
+from tiltmeter.record.directory.small_files import Ending, TrajectoryHeader, read_header
 from tiltmeter.record.labelled import coord_arrays
 from tiltmeter.record.layout import Layout, Time, difference, point_layout, reading
 from tiltmeter.record.origin import Origin
@@ -77,11 +77,21 @@ class Recorder:
         self._point_labels: dict[str, Mapping[Hashable, xr.Variable]] = {}
         self._last_readings: dict[str, tuple[xr.DataArray, Layout]] = {}
         self._last_time, self._evaluations, self._diverged = progress.last_time, progress.evaluations, progress.diverged
+        self._missing_until = progress.missing_until
+        #: How many planned evaluations were left out, and the batch by which that was decided.
+        self.left_out, self.batch_of_plan = progress.left_out, progress.batch_of_plan
+        self._waiting: list[Time] = []
 
     @property
     def last_time(self) -> Time | None:
         """The time of the last evaluation, None before the first."""
         return self._last_time
+
+    @property
+    def next_step(self) -> int:
+        """The first step whose evaluation is neither recorded nor accepted as missing."""
+        last = -1 if self._last_time is None else int(self._last_time)
+        return max(last + 1, int(self._missing_until or 0))
 
     @property
     def evaluations(self) -> int:
@@ -130,6 +140,7 @@ class Recorder:
         # marked too late could be recorded twice.
         before, self._last_time = self._last_time, now
         try:
+            self._write_left_out()
             arrays = {name: array for name, (_, array) in readings.items()}
             self._place.evaluate(
                 now, fresh, arrays, fresh_points, {name: array.values for name, array in points.items()}
@@ -192,12 +203,31 @@ class Recorder:
                 raise self._unwritten(error, "That the run goes on from an earlier time") from error
             self._follow(self._place.progress)
 
-    def beat(self) -> None:
-        """Show that this process is still recording, for other hosts that share the disk; cheap enough for every step.
+    def leave_out(self, step: int, batch: int | None = None) -> None:
+        """Note that a planned evaluation is not taken; it is written with the next one, or at the end.
 
-        Without it, another host counts a writer as dead after an hour without an evaluation, or after ten times the
-        longest pause so far if that is longer."""
-        self._place.beat()
+        Args:
+            step: The step of the evaluation.
+            batch: Points of a training step, by which that was decided; None: not known.
+        """
+        self._writable()
+        self._waiting.append(_time(step))
+        self.left_out, self.batch_of_plan = self.left_out + 1, batch
+
+    def _write_left_out(self) -> None:
+        if self._waiting:
+            self._place.leave_out(self._waiting, self.batch_of_plan)
+            self._waiting = []
+
+    def sync(self) -> None:
+        """Have everything recorded so far on the disk: before a checkpoint gets its name, and wherever a power cut
+        must lose nothing. It takes about as long as an evaluation of a small model."""
+        self._writable()
+        with self._one_at_a_time():
+            try:
+                self._place.sync()
+            except OSError as error:
+                raise self._unwritten(error, "What was recorded") from error
 
     def trajectory(self) -> Trajectory:
         """What is recorded so far."""
@@ -232,6 +262,7 @@ class Recorder:
                 return
             self._abandon.detach()
             try:
+                self._write_left_out()
                 self._place.end(state, reason, self._diverged)
             except OSError as error:
                 raise self._unwritten(error, "How the run ended") from error
@@ -297,6 +328,28 @@ class Recorder:
         count = f"{self._evaluations} evaluation" + ("" if self._evaluations == 1 else "s")
         safe = f" The {count} already recorded {'is' if self._evaluations == 1 else 'are'} safe."
         return explained(error, f"{what} could not be written to {self._place}: ", safe)
+
+
+def accept_missing(path: str | os.PathLike[str], until: int) -> None:
+    """Let a run go on at step `until` although evaluations before it were lost; the run says so from then on.
+
+    A checkpoint may be ahead of the evaluations, as after a power cut or in a copy of a running training. Resuming
+    there refuses and offers this choice.
+
+    Args:
+        path: Run directory.
+        until: The step at which the training goes on.
+    """
+    directory, step = checked_path("path", path), _time(until)
+    header = read_header(directory)
+    if not isinstance(header, TrajectoryHeader):
+        raise ValueError(f"{directory} holds a dataset, which misses no evaluations.")
+    recorder = Recorder(directory, clock=header.clock, origin=header.origin, resume=True)
+    try:
+        recorder._place.accept_missing(step)
+        recorder.sync()
+    finally:
+        recorder._abandon()
 
 
 _NO_LABELS = xr.Variable((), None)

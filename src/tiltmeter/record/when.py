@@ -177,6 +177,19 @@ def at(steps: Iterable[int]) -> At:
     return At(chosen)
 
 
+def missing_evaluations(steps: list[int]) -> str | None:
+    """The evaluations of these steps, which a run will never have, in words; None if there are none.
+
+    >>> missing_evaluations([40, 50])
+    '2 evaluations, of steps 40 to 50, are missing'
+    """
+    if not steps:
+        return None
+    if len(steps) == 1:
+        return f"the evaluation of step {steps[0]:,} is missing"
+    return f"{len(steps):,} evaluations, of steps {steps[0]:,} to {steps[-1]:,}, are missing"
+
+
 def _integer(name: str, value: object) -> int:
     if isinstance(value, (bool, np.bool_)) or not isinstance(value, (int, np.integer)):
         raise TypeError(f"`{name}` should be an integer. Found {name} = {value!r}.")

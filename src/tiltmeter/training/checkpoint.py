@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from torch import nn
@@ -13,8 +13,10 @@ from torch.optim import Optimizer
 
 from tiltmeter.recipe.rates import Scheduling
 from tiltmeter.record import When
-from tiltmeter.record.directory.atomic_files import damage_of_archive, explained, written_aside
+from tiltmeter.record.directory.archives import read_checkpoint
+from tiltmeter.record.directory.atomic_files import explained, write_all, written_aside
 from tiltmeter.record.directory.small_files import CHECKPOINT
+from tiltmeter.record.when import missing_evaluations
 from tiltmeter.shown_text import shortened
 from tiltmeter.training.stacked import Stacked
 from tiltmeter.training.stacked_loop import StackedObservations
@@ -53,27 +55,28 @@ NAME = CHECKPOINT
 class _Part:
     """A file that remembers why it could not be written: torch's own sentence does not say it."""
 
-    def __init__(self, file: BinaryIO) -> None:
-        self._file = file
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
         self.error: OSError | None = None
 
     def write(self, data: Any) -> int:
         try:
-            return self._file.write(data)
+            write_all(self._descriptor, data)
         except OSError as error:
             self.error = error
             raise
+        return len(data)
 
     def flush(self) -> None:
-        self._file.flush()
+        """Nothing waits."""
 
 
 def _write(directory: Path, state: dict[str, Any]) -> None:
-    """Write to another file, then rename it: after a kill the old file or the new one is there, never half of one."""
+    """Write to another file, sync and rename it: after a kill or a power cut the old file or the new one is there."""
     path = directory / NAME
     try:
-        with written_aside(path) as aside, aside.open("wb", buffering=0) as file:
-            part = _Part(file)
+        with written_aside(path) as descriptor:
+            part = _Part(descriptor)
             try:
                 torch.save(state, part)  # type: ignore[arg-type]
             except RuntimeError:
@@ -86,18 +89,10 @@ def _write(directory: Path, state: dict[str, Any]) -> None:
 
 def _read(path: Path) -> dict[str, Any]:
     """What a checkpoint holds; a ValueError says that it is damaged."""
-    cure = "Delete it to train from the first step again."
-    damage = damage_of_archive(path)
-    if damage is not None:
-        raise ValueError(f"{path} is damaged: {damage}. {cure}")
     try:
-        state = torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever a crafted file makes torch raise
-        first = shortened((str(error).strip() or type(error).__name__).splitlines()[0])
-        raise ValueError(f"{path} cannot be read: {first.rstrip('.')}. {cure}") from None
-    if not isinstance(state, dict) or not isinstance(state.get("step"), int):
-        raise ValueError(f"{path} is no checkpoint of tiltmeter. {cure}")
-    return state
+        return read_checkpoint(path)
+    except ValueError as error:
+        raise ValueError(f"{path} is damaged: {error}. Delete it to train from the first step again.") from None
 
 
 #: What may go wrong while parts of a checkpoint are put where they belong.
@@ -159,6 +154,17 @@ def load_checkpoint(directory: Path, model: nn.Module, optimiser: Optimizer, sch
     return int(state["step"])
 
 
+def refuse_missing(when: When, first: int, step: int, directory: Path) -> None:
+    """Raise a ValueError if the checkpoint is ahead of the evaluations, with the choice that there is."""
+    missing = missing_evaluations([one for one in when.steps(step - 1) if one >= first] if step > first else [])
+    if missing:
+        raise ValueError(
+            f"The checkpoint in {directory} stands at step {step:,}, and {missing}. Delete {directory / NAME} to train "
+            f"from the first step again, to the same weights, or accept what is missing with "
+            f"`tm.record.accept_missing({str(directory)!r}, until={step})`."
+        )
+
+
 @dataclass
 class StackedCheckpoint:
     """The file of an ensemble, written at the steps that `when` chooses; without a place nothing is written.
@@ -177,6 +183,7 @@ class StackedCheckpoint:
         """Write the file, if this is one of its steps."""
         if self.place is None or not self.when(step):
             return
+        self.evaluations.sync()
         state = {
             "step": step,
             "parameters": {name: value.detach() for name, value in self.stacked.parameters.items()},

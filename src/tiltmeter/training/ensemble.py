@@ -32,7 +32,7 @@ from tiltmeter.recipe.recipe import Recipe, checked_recipe, different_parts
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When, every
 from tiltmeter.record.labelled import JSON
-from tiltmeter.training.checkpoint import StackedCheckpoint
+from tiltmeter.training.checkpoint import StackedCheckpoint, refuse_missing
 from tiltmeter.training.network_interventions import (
     NetworkInterventions,
     check_groups_in_batches,
@@ -189,6 +189,8 @@ def _train(
         observe = StackedObservations(stacked, answers, measures, seen, runs, recorder, keeper, pull)
         keep_state = StackedCheckpoint(recorder.path, checkpoint, stacked, observe, memory, steering)
         start = keep_state.load() if going_on else 0
+        if recorder.path is not None:
+            refuse_missing(watch.when, recorder.next_step, start, recorder.path)
         point_loss_of = _point_loss(models[0], answers.given, train, x, watch.read)
         train_stacked(
             stacked,
@@ -250,7 +252,7 @@ def _point_loss(model: nn.Module, loss: Any, train: GroupedData, x: Tensor, read
     """Return the loss to train with, after a trial on the first points."""
     few = x[:8]
     with untouched(model):
-        score = flat_scores(model(few), len(few), read)
+        score = flat_scores(model(few.clone()), len(few), read)
     y = train.tensors()[1][: len(few)]
     return point_loss(loss, score, y.long() if score.ndim == 2 else y.to(score.dtype), train.labels.tolist())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,8 +19,15 @@ from tiltmeter.modules.untouched import put_back, streams, untouched
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every
+from tiltmeter.record.labelled import JSON
 from tiltmeter.threads import one_thread, small_steps
-from tiltmeter.training.checkpoint import InterventionState, kept_by_interventions, load_checkpoint, save_checkpoint
+from tiltmeter.training.checkpoint import (
+    InterventionState,
+    kept_by_interventions,
+    load_checkpoint,
+    refuse_missing,
+    save_checkpoint,
+)
 from tiltmeter.training.prepared import Prepared, check_training, delivered, prepared
 from tiltmeter.training.probe import Probe
 from tiltmeter.training.update import Update
@@ -37,6 +45,7 @@ def train(
     checkpoint: When = every(1000),
     resume: bool = False,
     validation: GroupedData | None = None,
+    forecast: Mapping[str, JSON] | None = None,
 ) -> Trajectory:
     """Train the model in place, as the recipe says, and return the curves of every group on held-out points.
 
@@ -67,6 +76,7 @@ def train(
         checkpoint: Steps after which a checkpoint is written.
         resume: Whether the run in `to` continues from its last checkpoint, to bit-identical weights.
         validation: Points with groups that an intervention on the model may fit; None: none.
+        forecast: What `leaders(ahead).gap_forecast` says of this training, which the run answers; None: none.
     """
     check_training(model, train, held_out, recipe, watch, validation)
     seed = checked_seed(seed)
@@ -86,8 +96,9 @@ def train(
             loss=recipe.loss,
             seed=seed,
             resume=resume and Path(to or ".", "run.json").exists(),
-            settings=made.told,
+            settings=made.told if forecast is None else {**made.told, "forecast": dict(forecast)},
             deliver=None if deliver is None else partial(delivered, deliver, validation),
+            budget=None,
             strict=True,  # the loop is ours: what fails is raised, and the run can be resumed
         )
         with one_thread(small_steps(model, recipe.batch_size(len(train)))), probe:
@@ -114,6 +125,8 @@ def _take_steps(
     data, recipe, place = made.data, made.recipe, probe.place
     resumed = kept is not None and place is not None
     start = load_checkpoint(place, model, made.optimiser, made.scheduling) if resumed and place is not None else 0
+    if resumed and place is not None:
+        refuse_missing(probe.when, probe.next_step, start, place)
     size, total = recipe.batch_size(len(data)), recipe.total_steps(len(data))
     update = Update(
         model, data, made.optimiser, replace(recipe, loss=probe.loss), read, made.laws, made.steering, made.seed

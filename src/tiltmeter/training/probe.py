@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import inspect
 import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
@@ -14,9 +16,11 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from tiltmeter.data.arrays import is_tensor
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.answers import Answers
 from tiltmeter.measures.default_curves import DEFAULTS
@@ -24,19 +28,20 @@ from tiltmeter.measures.group_metric import GroupMetric
 from tiltmeter.measures.point_keeper import PointKeeper
 from tiltmeter.measures.snapshot import Measure, Snapshot
 from tiltmeter.modules.forward import bare, describe
-from tiltmeter.modules.untouched import untouched, versions
+from tiltmeter.modules.untouched import changes_told, untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
-from tiltmeter.record.directory.small_files import read_header
-from tiltmeter.shown_text import shortened, warn_caller
+from tiltmeter.record.when import missing_evaluations
+from tiltmeter.shown_text import shortened, tell_caller
+from tiltmeter.training.evaluation_plan import EvaluationPlan
 from tiltmeter.training.shards import SameHeldOut, Shards, SlowEvaluations, rank, refuse_sharded
 
 #: Evaluations that took less than so many seconds in all are nothing to talk about.
 NOTICEABLE = 10.0
-#: Points that a cheaper evaluation could look at; with a budget it does, if all of them take more than `LONG` seconds.
-FEWER, LONG = 5000, 1.0
-#: With a budget, points that stay in the smallest group, if it has so many.
-SMALLEST = 500
+#: Points that a cheaper evaluation could look at.
+FEWER = 5000
+#: The most numbers of points that go through a model at once where no `chunk` is given, and the fewest points.
+NUMBERS, POINTS = 2**15, 256
 
 
 @dataclass(frozen=True)
@@ -71,7 +76,7 @@ class EvaluationCost:
         self.points, self._sizes, self._steps = points, sizes, steps
         self.planned = None if when is None or steps is None else len({*when.steps(steps), steps})
         self.evaluations, self.seconds, self._began, self._told = 0, 0.0, None, False
-        self._first, self._step = 0.0, 0
+        self._step = 0
 
     _began: float | None
 
@@ -85,20 +90,13 @@ class EvaluationCost:
         """Seconds since the training began that no evaluation took."""
         return 0.0 if self._began is None else max(0.0, time.monotonic() - self._began - self.seconds)
 
-    def affordable(self, budget: float) -> bool:
-        """Whether one more evaluation stays within this share of the training's time; the first always does."""
-        if not self.evaluations:
-            return True
-        return self.seconds + self.seconds / self.evaluations - self._first <= budget * self.training
-
     def add(self, seconds: float, quiet: bool = False, step: int = 0) -> None:
         """The evaluation at this step took so long; said once if all take as long as the training, and long enough."""
         self._step = step
-        self._first = self._first if self.evaluations else seconds  # the first includes what is done once
         self.evaluations, self.seconds = self.evaluations + 1, self.seconds + seconds
         if not quiet and not self._told and self.evaluations > 2 and self.seconds > max(NOTICEABLE, self.training):
             self._told = True
-            warn_caller(f"{self} Probe(..., budget=0.1) keeps evaluations to a tenth of the training.")
+            tell_caller(f"{self} Fewer held-out points or evaluations cost less.")
 
     def __str__(self) -> str:
         if not self.evaluations:
@@ -144,18 +142,20 @@ class Probe:
     An error inside an evaluation never reaches your loop: it is kept in `failures`, said once, written down with the
     end of the run, and the training goes on. `strict=True` raises it. A wrong argument of `Probe(...)` always raises.
 
-    `budget=0.1` keeps evaluations to a tenth of the training's own time. If one of all points takes longer than a
-    second, they look at a random part of every group, always the same: as many points as a second pays for, and at
-    least 5,000. And evaluations that `when` chooses are left out while they would exceed the budget; the first and the
-    last are always taken. Both depend on the speed of the machine. `print(probe.cost)` says what evaluations take, and
-    with `settings={"steps": 20000}` what all that are planned will; it is said once by itself where they take as long
-    as the training.
+    Evaluations cost at most `budget` of the training. The plan is made from counts, never from clocks, so the same loop
+    is evaluated at the same steps on every machine: a step is three passes over its batch, an evaluation one over the
+    held-out points (`EvaluationPlan`). The batch is `settings={"batch": 64}`, or that of the first call of the model
+    after `probe(step)`. The first and the last evaluation are always taken; which others of `when` were left out is
+    in the run. With `settings={"steps": 20000}`, the length of the training, the evaluations that are affordable are
+    spread over all of it; else an evaluation is taken as soon as enough steps have gone by. `budget=None` takes all.
+    `print(probe.cost)` says what evaluations take.
 
-    The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state,
-    and the plain Python state of modules, their classes and hooks. State kept elsewhere (global variables, files) is
-    not restored. Under DistributedDataParallel only rank 0 evaluates and writes. With `Watch(sharded=True)` every
-    rank gives its own part of the points and calls the probe equally often; all get the curves of all points, and rank
-    0 writes.
+    The training is bit-identical with and without a probe: weights, buffers, modes, gradients, optimiser, random state
+    and the attributes of modules are put back, and points go into the model as copies. What else a forward pass can
+    reach, such as lists, objects or global variables, is not touched: if evaluating the model changes it, that is said
+    before the first step. Under DistributedDataParallel only rank 0 evaluates and writes. With `Watch(sharded=True)`
+    every rank gives its own part of the points and calls the probe equally often; all get the curves of all points,
+    rank 0 writes, and `budget` has no effect.
 
     Args:
         model: Network that is trained in your loop; it is only looked at.
@@ -163,13 +163,13 @@ class Probe:
         watch: When to evaluate, and which measures to add to the default curves.
         to: Run directory; None: memory.
         loss: Loss to record; None: logistic, cross-entropy or half squared error, whichever fits.
-        chunk: Points that pass through the model at once; fewer need less memory.
+        chunk: Points that pass through the model at once, as 256; None: as many as keep memory low.
         settings: Your own settings, noted in the Origin; None: none.
         seed: Seed that is noted in the Origin; None: not known.
         resume: Whether the run in `to` continues; evaluations after the step of its first call are dropped.
         deliver: Makes the model to look at from the trained one, where that is another one; None: the same.
         strict: Whether an error inside an evaluation is raised instead of kept in `failures`.
-        budget: Largest share of the training's time for evaluations, such as 0.1; None: no limit.
+        budget: Largest share of the training for evaluations, by count; None: no limit.
     """
 
     def __init__(
@@ -180,18 +180,17 @@ class Probe:
         to: str | os.PathLike[str] | None = None,
         *,
         loss: Any = None,
-        chunk: int = 256,
+        chunk: int | None = None,
         settings: Mapping[str, Any] | None = None,
         seed: int | None = None,
         resume: bool = False,
         deliver: Callable[[nn.Module], nn.Module] | None = None,
         strict: bool = False,
-        budget: float | None = None,
+        budget: float | None = 0.1,
     ) -> None:
         _check(model, held_out, chunk, budget)
         self.strict, self._failures = strict, list[FailedEvaluation]()
-        self._budget = budget
-        self.model, self.when = bare(model), checked_watch(watch, sharded=True).when
+        self._outer, self.model, self.when = model, bare(model), checked_watch(watch, sharded=True).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
         refuse_sharded(self.model)
         self.silent = rank() != 0
@@ -203,15 +202,13 @@ class Probe:
         check_groups(whole or held_out)
         keep = bool(watch.measures) or watch.entropy
         settings = dict(settings or {})
-        if budget is not None and whole is None:
-            share = _stored_share(to) if resume else None
-            share = _affordable_share(self.model, held_out, loss, watch, chunk) if share is None else share
-            held_out = held_out if share == 1 else held_out.split(held_out=share)[1]
-            settings["share_of_points"] = share
-        steps = settings.get("steps")
-        known = steps if isinstance(steps, int) and steps > 0 else None
-        self.cost = EvaluationCost(len(held_out), tuple(held_out.sizes.values()), self.when, known)
-        with untouched(self.model):
+        steps, batch = (_count(settings.get(name)) for name in ("steps", "batch"))
+        # Ranks that evaluate together see batches of their own, and all must come to the same plan.
+        share = None if watch.sharded else budget
+        self.plan = None if share is None else EvaluationPlan(self.when, share, len(held_out), steps, batch)
+        chunk = _chunk(held_out) if chunk is None else chunk
+        self.cost = EvaluationCost(len(held_out), tuple(held_out.sizes.values()), self.when, steps)
+        with changes_told(self.model) as changed:
             self._answers = Answers(self.model, held_out, loss, watch.decide, watch.read, chunk, keep, whole)
         held_out = whole or held_out
         loss_used = self._answers.loss.definition
@@ -223,6 +220,7 @@ class Probe:
         )
         self._keeper = PointKeeper(held_out, entropy=watch.entropy) if watch.points else None
         self._resumed = resume
+        self._looked, self._asks = bool(changed), False
         self._step: int | None = None
         self._seen: tuple[tuple[int, int], ...] | None = None
         self._closed = False
@@ -230,6 +228,8 @@ class Probe:
 
     def __call__(self, step: int) -> None:
         """Evaluate the model after `step` updates, if `when` says so."""
+        if self._resumed and not self.silent:
+            self._refuse_missing(step)
         with self._watched(step):
             self._called(step)
 
@@ -239,16 +239,37 @@ class Probe:
                 f"`step` should count updates over the whole training. Found step = {step} after {self._step}."
             )
         self.cost.began()
-        chosen = self.when(step) and (self._budget is None or self.cost.affordable(self._budget))
-        if self._recorder.path is not None:
-            self._recorder.beat()  # between two evaluations too
+        chosen = self.when(step)
         if step == self._step:
             return
         if self._resumed:
             self._take_up(int(step))
         self._step = int(step)
-        if chosen:
-            self._evaluate(self._step)
+        if chosen and self._wanted(self._step):
+            if self.plan is None or self.plan.takes(self._step, self._recorder.evaluations):
+                self._evaluate(self._step)
+            else:
+                self._recorder.leave_out(self._step, self.plan.batch)
+        self._see_batch()
+
+    def _see_batch(self) -> None:
+        """Ask the next training pass of the model how many points it takes, if the plan needs to know.
+
+        Compiled code would be compiled anew for a hook: there the batch is what `settings` say, or a common one."""
+        if self.plan is None or self.plan.batch is not None or self._asks or self.silent:
+            return
+        self._asks = True
+        if _is_compiled(self._outer) or _is_compiled(self.model):
+            return
+        plan = self.plan
+
+        def see(module: nn.Module, given: tuple[Any, ...], named: dict[str, Any]) -> None:  # noqa: ARG001
+            if torch.is_grad_enabled():
+                sizes = (len(one) for one in _tensors_of((given, named)) if one.ndim)
+                plan.batch = next(sizes, None)
+                handle.remove()
+
+        handle = self._outer.register_forward_pre_hook(see, with_kwargs=True)
 
     @property
     def failures(self) -> tuple[FailedEvaluation, ...]:
@@ -261,7 +282,8 @@ class Probe:
         A measure with its own `when` (`Sometimes`) is taken only at its own steps and at the `last` evaluation. A
         measure that fails is left out of this evaluation; once the loss is NaN, without a word."""
         with self._watched(step):
-            self._evaluate(step, last)
+            if self._wanted(step):
+                self._evaluate(step, last)
 
     @contextmanager
     def _watched(self, step: object, measure: str = "") -> Iterator[None]:
@@ -276,19 +298,20 @@ class Probe:
             self._failures.append(FailedEvaluation(number, text, measure))
             if len(self._failures) == 1:
                 what = f"The measure {measure!r} failed" if measure else "The evaluation failed"
-                warn_caller(
+                tell_caller(
                     f"{what} at step {number}: {text}. The training goes on; this is said once. `probe.failures` "
                     "lists what failed, and Probe(..., strict=True) raises."
                 )
 
     def _evaluate(self, step: int, last: bool = False) -> None:
-        if not self._wanted(step):
-            return
         start = time.monotonic()
         if self._others is not None:
             self._others.check()
         readings: dict[str, Any] = {}
-        with untouched(self.model):  # measures too: a user's may draw random numbers
+        # Twice before the first step it is asked what evaluating changes: here too all points pass.
+        look = untouched if self._looked else changes_told
+        self._looked = True
+        with look(self.model):  # measures too: a user's may draw random numbers
             snapshot = self._snapshot(step)
             for measure in self.measures:
                 chosen = getattr(measure, "when", None)
@@ -308,6 +331,8 @@ class Probe:
                     readings.update(curves)
             points = {} if self._keeper is None else self._keeper(snapshot, step, last)
         self._recorder.append(step, readings, points)
+        # On the disk before a checkpoint of the user's can be: a resumed run has no hole after a power cut.
+        self._recorder.sync()
         self._seen = versions(self.model)
         self._slow.check(time.monotonic() - start)
         # `train` and whoever debugs are strict, and choose the evaluations themselves.
@@ -339,6 +364,11 @@ class Probe:
         """The step of the last evaluation, None before the first."""
         last = self._recorder.last_time
         return None if last is None else int(last)
+
+    @property
+    def next_step(self) -> int:
+        """The first step whose evaluation is neither recorded nor accepted as missing."""
+        return self._recorder.next_step
 
     @property
     def place(self) -> Path | None:
@@ -384,45 +414,86 @@ class Probe:
     def _shown(self) -> nn.Module:
         return self.model if self._deliver is None else self._deliver(self.model)
 
+    def _refuse_missing(self, step: int) -> None:
+        """Raise a ValueError if the training goes on behind evaluations that were lost."""
+        first = self.next_step
+        planned = [one for one in self.when.steps(step - 1) if one >= first] if step > first else []
+        if self.plan is not None:
+            self.plan.batch = self.plan.batch or self._recorder.batch_of_plan
+            planned = self.plan.taken_of(planned, self._recorder.evaluations)
+        missing = missing_evaluations(planned)
+        if missing:
+            raise ValueError(
+                f"The training goes on at step {step:,}, and {missing} in {self.place}. Go on from an older checkpoint "
+                f"or from the first step, or accept what is missing with "
+                f"`tm.record.accept_missing({str(self.place)!r}, until={step})`."
+            )
+
     def _take_up(self, step: int) -> None:
         """Drop the evaluations after the step at which a resumed training continues."""
         self._resumed = False
         last = self.last_step
         if last is not None and step < last and not self.silent:
-            warn_caller(
-                f"The run goes on at step {step}, before its last evaluation at step {last}: evaluations after step "
-                f"{step} are "
-                "dropped.",
-            )
             self._recorder.rewind(step)
+            tell_caller(
+                f"The run goes on at step {step}, before its last evaluation at step {last}: evaluations after step "
+                f"{step} are dropped."
+            )
 
     def _last_evaluation(self) -> None:
-        if self._step is None:
-            self._evaluate(0, last=True)
-        elif self._seen != versions(self.model):
-            # The last call was before an update. If there was none since an evaluation, that evaluation was the last.
-            self._evaluate(self._step + 1, last=True)
+        step = 0
+        if self._step is not None:
+            if self._seen == versions(self.model):
+                return  # there was no update since an evaluation, which was the last
+            step = self._step + 1  # the last call was before an update
+        if self._wanted(step):
+            self._evaluate(step, last=True)
+            self._tell_what_was_left_out(step)
+
+    def _tell_what_was_left_out(self, steps: int) -> None:
+        """Said once, at the end, where the two evaluations that are always taken exceed the budget."""
+        if (
+            self.plan is not None
+            and steps
+            and self._recorder.left_out
+            and 2 * self.plan.cost > self.plan.budget * steps
+        ):
+            share = 2 * self.plan.cost / steps
+            tell_caller(
+                f"The first and the last evaluation alone are about {share:.2g} x the training, by count; the other "
+                f"{self._recorder.left_out:,} that were planned were left out. Fewer held-out points cost less, and "
+                "Probe(..., budget=None) takes all."
+            )
 
 
-def _affordable_share(model: nn.Module, held_out: GroupedData, loss: Any, watch: Watch, chunk: int) -> float:
-    """The share of the held-out points that one evaluation should look at, timed on a few of them."""
-    least = max(FEWER / len(held_out), min(1.0, SMALLEST / min(held_out.sizes.values())))
-    if least >= 1:
-        return 1.0
-    few = held_out.take(np.linspace(0, len(held_out) - 1, FEWER // 5).astype(int))
-    with untouched(model):
-        answers = Answers(model, few, loss, watch.decide, watch.read, chunk, False)
-        start = time.monotonic()
-        answers.snapshot(model)
-    return min(1.0, max(least, LONG / (time.monotonic() - start) * len(few) / len(held_out)))
+def _is_compiled(model: nn.Module) -> bool:
+    """Whether this module runs as compiled code: by itself, or inside a wrapper, of which it knows nothing."""
+    if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
+        return True
+    if "torch._dynamo" not in sys.modules:
+        return False
+    return any(isinstance(one, dict) and one.get("_orig_mod") is model for one in gc.get_referrers(model))
 
 
-def _stored_share(to: str | os.PathLike[str] | None) -> float | None:
-    """The share with which a run began; None if there is none."""
-    if to is None or not Path(to, "run.json").exists():
-        return None
-    share = read_header(Path(to)).origin.settings.get("share_of_points")  # type: ignore[union-attr]
-    return share if isinstance(share, float) and 0 < share <= 1 else None
+def _count(value: Any) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and value > 0 else None
+
+
+def _chunk(held_out: GroupedData) -> int:
+    """How many points pass through the model at once: of small ones many, since every pass has a price of its own."""
+    numbers = (
+        math.prod(held_out.x.shape[1:]) if isinstance(held_out.x, np.ndarray) or is_tensor(held_out.x) else NUMBERS
+    )
+    return max(POINTS, NUMBERS // max(1, numbers))
+
+
+def _tensors_of(given: Any) -> Iterator[torch.Tensor]:
+    """The tensors in what a model is called with, in order."""
+    if isinstance(given, torch.Tensor):
+        yield given
+    elif isinstance(given, (tuple, list, Mapping)):
+        for part in given.values() if isinstance(given, Mapping) else given:
+            yield from _tensors_of(part)
 
 
 def _finite(readings: Mapping[str, Any]) -> bool:
@@ -453,10 +524,11 @@ def _check(model: object, held_out: object, chunk: object, budget: float | None)
         raise TypeError(
             f"`held_out` should be GroupedData, which says who belongs to which group. Found {type(held_out).__name__}."
         )
-    if isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1:
+    if chunk is not None and (isinstance(chunk, bool) or not isinstance(chunk, int) or chunk < 1):
         raise ValueError(f"`chunk` should be a positive number of points. Found chunk = {chunk!r}.")
-    if budget is not None and (isinstance(budget, bool) or not 0 < budget < math.inf):
-        raise ValueError(f"`budget` should be a positive share of the training's time. Found budget = {budget!r}.")
+    number = isinstance(budget, (int, float)) and not isinstance(budget, bool)
+    if budget is not None and not (number and 0 < budget < math.inf):
+        raise ValueError(f"`budget` should be a positive share of the training. Found budget = {budget!r}.")
     if any(is_lazy(parameter) for parameter in model.parameters()):
         raise ValueError("`model` has lazy parameters that are not initialised yet: run one batch through it first.")
 

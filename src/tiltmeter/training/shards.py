@@ -16,7 +16,7 @@ from torch import Tensor, distributed, nn
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.nested import Nested, Streamed
 from tiltmeter.record.labelled import label_from_json, label_to_json
-from tiltmeter.shown_text import warn_caller
+from tiltmeter.shown_text import tell_caller
 
 
 def processes() -> int:
@@ -75,7 +75,7 @@ class SlowEvaluations:
         if self._told or seconds <= LONG:
             return
         self._told = True
-        warn_caller(
+        tell_caller(
             f"An evaluation took {seconds:.0f} s, and the other ranks wait meanwhile; a process group gives up "
             "after its "
             "`timeout`, often 10 minutes. Look at fewer points, in parts (sharded=True), or set a longer timeout.",
@@ -109,7 +109,7 @@ class SameHeldOut:
             key = f"{self._name}/{other}"
             if self._store.check([key]) and self._store.get(key).decode() != self._own:
                 self._told = True
-                warn_caller(
+                tell_caller(
                     f"Rank {other} was given other points to look at than rank 0. Only those of rank 0 are recorded: "
                     "give every rank the whole held-out data, or say sharded=True if each has a part of it.",
                 )

@@ -95,11 +95,15 @@ class StackedObservations:
         self._pull = pull
         self._layouts: dict[str, xr.DataArray] = {}  # made once: labels cost more time than the numbers
 
+    def sync(self) -> None:
+        """Have every evaluation so far on the disk."""
+        self._recorder.sync()
+
     def __call__(self, step: int) -> bool:
         """Evaluate after `step` updates; return whether any run goes on."""
         starts = range(0, len(self._points), self._chunk)
         parts = (self._points[start : start + self._chunk] for start in starts)
-        chunks = [stacked_scores(self._stacked.evaluate(part)) for part in parts]
+        chunks = [stacked_scores(self._stacked.evaluate(part.clone())) for part in parts]
         scores = torch.cat(chunks, dim=1).flatten(0, 1)
         snapshot = self._answers.assemble([(0, scores)])
         readings: dict[str, xr.DataArray] = {}

@@ -14,7 +14,7 @@ from tiltmeter.data.example_weights import example_weights
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.kinds import TermIntervention
 from tiltmeter.measures.point_loss import PointLoss, point_loss
-from tiltmeter.modules.forward import Read, answer, flat_scores, like_weights
+from tiltmeter.modules.forward import Read, answer, flat_scores, like_weights, private
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.training.network_interventions import NetworkInterventions
 from tiltmeter.training.steering import Steering
@@ -119,6 +119,8 @@ class Update:
 
     def _value_of(self, x: Any, y: Tensor, codes: Tensor, weights: Tensor | None, learn: bool) -> Tensor:
         points = x if isinstance(self._x, Tensor) else like_weights(self._model, x)
+        if self.stepper is not None:
+            points = private(points)  # it passes several times, and a forward pass may work in place
         if self._slopes and isinstance(points, Tensor) and points.is_floating_point():
             points = points.detach().requires_grad_()
         with self._autocast():

@@ -42,7 +42,7 @@ def test_one_plan_and_one_check_of_gradients_serve_all_kernels(two_labels, monke
 def test_labels_are_laid_out_once_however_often_a_probe_looks(two_labels, monkeypatch):
     _, held_out = two_labels
     calls = counted(monkeypatch, grouped, "labels_array")
-    with tm.Probe(network(), held_out) as probe:
+    with tm.Probe(network(), held_out, budget=None) as probe:
         for step in range(17):
             probe.evaluate(step)
     assert probe.trajectory()["loss"].sizes["time"] == 17

@@ -37,7 +37,7 @@ def trained(model, train, held_out, loss, steps=STEPS, weights=None, scheduler=N
     model = copy.deepcopy(model)
     optimizer = torch.optim.SGD(model.parameters(), lr=1.0, **settings)
     x, y = train.tensors(torch.float64)
-    with tm.Probe(model, held_out, loss=loss) as probe:
+    with tm.Probe(model, held_out, loss=loss, budget=None) as probe:
         for step in range(steps):
             probe(step)
             optimizer.param_groups[0]["lr"] = scheduler(step)

@@ -155,7 +155,7 @@ def test_decisions_are_those_of_the_probe(two_labels):
         tm.Recipe(lr=0.1, steps=60, batch=None, loss=tm.losses.Hinge()),
         watch=tm.Watch(decide=strict),
     )
-    with tm.Probe(model, held_out, watch=tm.Watch(decide=strict), loss=tm.losses.Hinge()) as probe:
+    with tm.Probe(model, held_out, watch=tm.Watch(decide=strict), loss=tm.losses.Hinge(), budget=None) as probe:
         probe(0)
     start = probe.trajectory()["error"].sel(time=0)
     np.testing.assert_array_equal(ahead["error"].sel(time=0), start)

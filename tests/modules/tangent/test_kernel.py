@@ -364,7 +364,7 @@ def test_half_precision_models_are_multiplied_in_single_precision():
 
 
 def test_initial_scores_are_those_of_the_model():
-    model = mlp(5, (8,), 3).train()
-    x = torch.randn(7, 5)
+    model = mlp(5, (8,), 3).double().train()
+    x = torch.randn(7, 5, dtype=torch.float64)
     np.testing.assert_allclose(initial_scores(model, x, chunk=2), model(x).detach().numpy(), rtol=1e-6)
-    assert initial_scores(nn.Linear(5, 1), x).shape == (7, 1)
+    assert initial_scores(nn.Linear(5, 1).double(), x).shape == (7, 1)

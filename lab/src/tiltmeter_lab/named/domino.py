@@ -143,6 +143,7 @@ def train(setting: Setting, seed: int, weight_decay: float, digits: bool) -> tm.
         loss=nn.CrossEntropyLoss(),
         seed=seed,
         settings=settings,
+        budget=None,
     ) as probe:
         for step in range(total):
             probe(step)

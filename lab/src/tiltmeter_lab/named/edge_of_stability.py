@@ -93,6 +93,7 @@ def descend(setting: Setting, data: tm.GroupedData, lr: float, linear: bool, see
         loss=tm.Square(),
         settings=_notes(setting, data, lr),
         seed=seed,
+        budget=None,
     ) as probe:
         for step in range(setting.steps):
             probe(step)

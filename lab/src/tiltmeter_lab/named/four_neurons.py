@@ -88,8 +88,9 @@ def _one(setting: Setting, scale: float, seed: int) -> tm.Trajectory:
                 when=tm.record.log_spaced(10), measures=(DistanceTo(four), lab.measures.EarlyAlignment(lr=setting.lr))
             ),
             seed=seed,
+            budget=None,
         ),
-        tm.Probe(four, data, watch=tm.Watch(when=tm.record.log_spaced(10), measures=()), seed=seed),
+        tm.Probe(four, data, watch=tm.Watch(when=tm.record.log_spaced(10), measures=()), seed=seed, budget=None),
     ]
     with evaluated[0], evaluated[1]:
         for step in range(setting.steps):

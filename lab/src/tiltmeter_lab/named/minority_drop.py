@@ -85,7 +85,7 @@ def descend(setting: Setting, ratio: int, seed: int, equal: bool) -> tm.Trajecto
     model = tm.modules.mlp(setting.d, (setting.units,), 2)
     parameters = list(model.parameters())
     x, y = train.tensors()
-    with tm.Probe(model, held_out, watch=tm.Watch(when=tm.record.log_spaced(12)), seed=seed) as probe:
+    with tm.Probe(model, held_out, watch=tm.Watch(when=tm.record.log_spaced(12)), seed=seed, budget=None) as probe:
         for step in range(setting.steps):
             probe(step)
             losses = torch.nn.functional.cross_entropy(model(x), y, reduction="none")

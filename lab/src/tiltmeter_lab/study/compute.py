@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import threading
 import time
 import traceback
 from collections.abc import Iterator, Mapping
@@ -21,14 +20,10 @@ from typing import Any, Literal, TypeAlias
 import xarray as xr
 
 from tiltmeter.record import Trajectory, save
-from tiltmeter.record.directory.atomic_files import write_atomically, write_json
-from tiltmeter.record.directory.lock import BEAT, Lock
+from tiltmeter.record.directory.atomic_files import sync_folder, write_atomically, write_sealed_json
+from tiltmeter.record.directory.lock import Lock
 from tiltmeter_lab.study.folder import CELL, Failure, Places
 from tiltmeter_lab.study.function_reference import FunctionReference
-
-#: Seconds of silence after which a process on another host counts as dead. Locks are touched every minute.
-PATIENCE = 600.0
-
 
 #: "busy": another process computes it; "storage": the result could not be written; "stopped": the engine was closed;
 #: "lost": no answer came, as from a dead worker.
@@ -141,7 +136,7 @@ def held(places: Places, key: str) -> Iterator[bool]:
     written is removed.
     """
     try:
-        lock = Lock(places.lock(key), PATIENCE)
+        lock = Lock(places.lock(key))
     except BlockingIOError:
         raise
     except OSError as error:
@@ -151,8 +146,7 @@ def held(places: Places, key: str) -> Iterator[bool]:
             yield False
             return
         shutil.rmtree(places.aside(key), ignore_errors=True)
-        with _beating(lock):
-            yield True
+        yield True
     finally:
         with contextlib.suppress(OSError):
             lock.release()
@@ -172,29 +166,13 @@ def keep_result(
     try:
         save(result, aside / "result")
         said = {"settings": dict(settings), "seconds": round(seconds, 4), "fingerprint": fingerprint, **more}
-        write_json(aside / "result" / CELL, said)
+        write_sealed_json(aside / "result" / CELL, said)
         try:
             # Onto a directory that is not empty this fails, and one that exists was renamed whole.
             os.rename(aside / "result", target)
+            sync_folder(target.parent)
         except OSError:
             if not target.exists():
                 raise
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-
-
-@contextlib.contextmanager
-def _beating(lock: Lock) -> Iterator[None]:
-    """Show other hosts that this process lives, for as long as the function takes."""
-    over = threading.Event()
-
-    def beat() -> None:
-        while not over.wait(BEAT / 2):
-            lock.beat()
-
-    thread = threading.Thread(target=beat, daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        over.set()

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tiltmeter.record.directory.atomic_files import read_file, write_json
+from tiltmeter.record.directory.atomic_files import make_folder, read_sealed_json, remove_left_over, write_sealed_json
 from tiltmeter.shown_text import NotebookText
 from tiltmeter.version import __version__
 
@@ -49,10 +49,13 @@ class Places:
     def make(self) -> None:
         """The folders, so that workers need not."""
         for part in (CELLS, WORK, FAILED):
-            (self.root / part).mkdir(parents=True, exist_ok=True)
+            make_folder(self.root / part)
 
     def tidy(self) -> None:
-        """Remove what a process that was killed just after it had renamed a result left beside it."""
+        """Remove what processes that were killed left behind: half of a file, or all that lay beside a result."""
+        for folder in (self.root, self.root / CELLS, self.root / WORK, self.root / FAILED):
+            if folder.is_dir():
+                remove_left_over(folder)
         done = self.keys(CELLS)
         for key in self.keys(WORK) & done:
             self.tries(key).unlink(missing_ok=True)
@@ -80,8 +83,8 @@ def write_study(root: Path, said: dict[str, Any]) -> None:
                 raise ValueError(f"{root} holds a study of {was}. Found cell = {now}: choose another folder.")
         if {**held, "tiltmeter": None} == {**said, "format": FORMAT, "tiltmeter": None}:
             return
-    root.mkdir(parents=True, exist_ok=True)
-    write_json(path, {"format": FORMAT, "tiltmeter": __version__, **said})
+    make_folder(root)
+    write_sealed_json(path, {"format": FORMAT, "tiltmeter": __version__, **said})
 
 
 def read_study(root: Path) -> dict[str, Any]:
@@ -90,7 +93,7 @@ def read_study(root: Path) -> dict[str, Any]:
     if not path.is_file():
         raise FileNotFoundError(f"{root} should be the folder of a study. Found no {STUDY} there.")
     try:
-        said = json.loads(read_file(path))
+        said = read_sealed_json(path, "a study")
         if said["format"] > FORMAT:
             raise ValueError(f"it was written by a newer tiltmeter (format {said['format']})")
         for name in ("cell", "version", "factors", "cells", "fraction", "seeds", "tries", "limit"):
@@ -116,11 +119,11 @@ class Failure(NotebookText):
 
     def write(self, path: Path) -> None:
         """Keep it; a later failure of the same cell replaces it."""
-        write_json(path, {**asdict(self), "date": datetime.now(UTC).isoformat(timespec="seconds")})
+        write_sealed_json(path, {**asdict(self), "date": datetime.now(UTC).isoformat(timespec="seconds")})
 
     @classmethod
     def read(cls, path: Path) -> Failure:
         try:
-            return cls(**json.loads(path.read_text(encoding="utf-8")))
+            return cls(**read_sealed_json(path, "why a cell failed"))
         except (ValueError, TypeError, RecursionError):
             raise ValueError(f"{path} should say why a cell failed. Found something else: remove it.") from None

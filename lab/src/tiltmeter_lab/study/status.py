@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -12,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.progress import spell
+from tiltmeter.record.directory.atomic_files import read_sealed_json
 from tiltmeter.record.directory.lock import live_writer
 from tiltmeter.shown_text import NotebookText
 from tiltmeter_lab.study.folder import CELL, CELLS, FAILED, WORK, Places
@@ -155,7 +155,6 @@ def status_of(cells: Sequence[Cell], places: Places, fingerprint: str | None) ->
 
 def _maker(places: Places, key: str) -> str | None:
     try:
-        said = json.loads((places.result(key) / CELL).read_bytes())
-        return str(said["fingerprint"])
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return str(read_sealed_json(places.result(key) / CELL, "a cell")["fingerprint"])
+    except (OSError, ValueError, KeyError):
         return None

@@ -117,7 +117,7 @@ def _twice_backward(model: nn.Module, x: Tensor, read: Read | None) -> np.ndarra
     with untouched(model), differentiable():
         leaves = {name: value.clone().requires_grad_() for name, value in trained(model).items()}
         for part in _parts(x, leaves):
-            outputs = flat_scores(functional_call(model, leaves, (part,)), len(part), read)
+            outputs = flat_scores(functional_call(model, leaves, (part.clone(),)), len(part), read)
             u = torch.zeros_like(outputs, requires_grad=True)
             gradients = torch.autograd.grad(outputs, list(leaves.values()), u, create_graph=True, allow_unused=True)
             pairs = zip(gradients, leaves.values(), strict=True)
@@ -134,7 +134,9 @@ def _difference(model: nn.Module, x: Tensor, read: Read | None) -> np.ndarray:
         weights = trained(own)
         less, more = ({name: (1.0 + sign * SHORT) * value for name, value in weights.items()} for sign in (-1.0, 1.0))
         for part in _parts(x, weights):
-            below, above = (flat_scores(functional_call(own, one, (part,)), len(part), read) for one in (less, more))
+            below, above = (
+                flat_scores(functional_call(own, one, (part.clone(),)), len(part), read) for one in (less, more)
+            )
             found.append((above - below) / (2.0 * SHORT))
     return _rows(found)
 

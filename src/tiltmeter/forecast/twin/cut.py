@@ -200,4 +200,4 @@ def _size(layer: nn.Module, out: bool) -> int:
 @torch.no_grad()
 def _outputs(model: nn.Module, x: Tensor, read: Read | None) -> Tensor:
     model.eval()
-    return flat_scores(model(x), len(x), read)
+    return flat_scores(model(x.clone()), len(x), read)

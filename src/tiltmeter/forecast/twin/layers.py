@@ -81,7 +81,7 @@ def coupled_units(model: nn.Module, x: Tensor, read: Read | None) -> list[Couple
             return int(layer.input_size)
 
     def forward(network: nn.Module, points: Tensor) -> Tensor:
-        found = network(points)
+        found = network(points.clone())
         return found if read is None else read(found)
 
     graph = torch_pruning.DependencyGraph()

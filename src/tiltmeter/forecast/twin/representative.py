@@ -114,7 +114,7 @@ def _watch(
             hooks.append(module.register_forward_pre_hook(lambda _, inputs, keep=keep: keep(inputs[0])))
     try:
         with torch.enable_grad(), unfused(network):
-            scores = flat_scores(network(x), len(x), read)
+            scores = flat_scores(network(x.clone()), len(x), read)
             signs = torch.randint(2, scores.shape, generator=torch.Generator().manual_seed(0)).to(scores) * 2.0 - 1.0
             numbers = list(given)
             moves = torch.autograd.grad((scores * signs).sum(), [given[n] for n in numbers], allow_unused=True)

@@ -141,7 +141,7 @@ def held_out_scores(model: Any, data: Any, law: str) -> np.ndarray:
             module.training = False
         with torch.no_grad():
             parts = [
-                one_number_a_point(model(x[at : at + CHUNK]), len(x[at : at + CHUNK]), law)
+                one_number_a_point(model(x[at : at + CHUNK].clone()), len(x[at : at + CHUNK]), law)
                 for at in range(0, len(x), CHUNK)
             ]
     finally:

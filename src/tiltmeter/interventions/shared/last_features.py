@@ -41,7 +41,7 @@ def last_features(model: Any, data: Any, law: str) -> tuple[Any, np.ndarray]:
             for module, _ in modes:
                 module.training = False
             for start in range(0, len(x), CHUNK):
-                model(x[start : start + CHUNK])
+                model(x[start : start + CHUNK].clone())
     finally:
         hook.remove()
         for module, mode in modes:

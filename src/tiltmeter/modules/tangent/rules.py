@@ -87,7 +87,7 @@ def mapped(model: nn.Module, names: Sequence[str], x: Tensor, read: Read | None)
     values = {name: model.get_parameter(name).detach() for name in names}
 
     def outputs(values: dict[str, Tensor], point: Tensor) -> Tensor:
-        return flat_scores(functional_call(model, values, (point[None],)), 1, read).reshape(-1)
+        return flat_scores(functional_call(model, values, (point[None].clone(),)), 1, read).reshape(-1)
 
     # Fused attention cannot be vectorised; torch's warnings about other operations concern speed.
     with sdpa_kernel(SDPBackend.MATH), warnings.catch_warnings():

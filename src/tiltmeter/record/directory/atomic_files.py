@@ -1,7 +1,7 @@
-"""Files that appear complete or not at all: written under another name, then renamed.
+"""Files that appear complete or not at all: written under another name, synced to the disk, then renamed.
 
-This protects against the death of the process at any instant (`kill -9`). Nothing is synced to the disk, so a power cut
-may still lose the last seconds.
+This protects against the death of the process at any instant (`kill -9`) and against a power cut: no name is given to
+what is not on the disk, and the folder that holds the name is synced after it.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ import json
 import math
 import os
 import re
+import shutil
 import stat
 import uuid
-import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -22,10 +22,13 @@ from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
+from tiltmeter.record.directory.process import Process
 from tiltmeter.shown_text import shortened
 
-#: How the names of files end that are being written.
+#: How the names of files and folders end that are being written.
 ASIDE = ".aside"
+#: What stands before it: who writes, and a number that no other process has.
+_WRITTEN_ASIDE = re.compile(r"\.(?P<writer>[0-9a-f-]+)\.[0-9a-f]{12}\.aside")
 #: What is said of a file whose checksum does not match.
 CHANGED = "its checksum does not match: it was changed after it was written"
 _TAIL = len(b',"crc":"00000000"}\n')
@@ -87,44 +90,86 @@ def read_file(path: Path) -> bytes:
         return file.read()
 
 
-@contextmanager
-def written_aside(path: Path) -> Iterator[Path]:
-    """Give another name to write to, which no other process has; at the end the file gets its own, or nothing stays."""
-    aside = path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}{ASIDE}")
+def sync_file(descriptor: int) -> None:
+    """Have the content of an open file on the disk, with its length; its dates may wait."""
+    getattr(os, "fdatasync", os.fsync)(descriptor)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk: without this, a file may be there and its name not."""
     try:
-        yield aside
+        descriptor = os.open(folder, os.O_RDONLY | getattr(os, "O_DIRECTORY", 0))
+    except PermissionError:  # Windows opens no folders
+        return
+    try:
+        # Some network file systems refuse it for folders, and there is nothing else to ask.
+        with suppress(OSError):
+            os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it, where they are not there, and have their names on the disk."""
+    if folder.is_dir():
+        return
+    make_folder(folder.parent)
+    with suppress(FileExistsError):
+        folder.mkdir()
+    sync_folder(folder.parent)
+
+
+def aside_of(path: Path) -> Path:
+    """Another name in the same folder, which no other process has and which says who writes."""
+    return path.with_name(f"{path.name}.{Process.this().short}.{uuid.uuid4().hex[:12]}{ASIDE}")
+
+
+def remove_left_over(folder: Path) -> None:
+    """Remove the files and folders that processes left aside which have ended on this machine."""
+    for entry in list(os.scandir(folder)):
+        found = _WRITTEN_ASIDE.search(entry.name)
+        if found is not None and Process.short_has_ended(found["writer"]):
+            if entry.is_dir(follow_symlinks=False):
+                shutil.rmtree(entry.path, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    os.unlink(entry.path)
+
+
+@contextmanager
+def written_aside(path: Path) -> Iterator[int]:
+    """Give an open file to write to; at the end it is synced and gets its name, or nothing stays.
+
+    Its folder is synced afterwards.
+    """
+    aside = aside_of(path)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(aside, flags, 0o666)
+    try:
+        try:
+            yield descriptor
+            sync_file(descriptor)
+        finally:
+            os.close(descriptor)
         os.replace(aside, path)
     except BaseException:
-        aside.unlink(missing_ok=True)
-        raise
-
-
-def remove_left_over(directory: Path) -> None:
-    """Remove what writers that were killed left aside; only for the one writer of a directory."""
-    for aside in directory.glob(f"*.*{ASIDE}"):
         with suppress(OSError):
-            aside.unlink()
+            os.unlink(aside)
+        raise
+    sync_folder(path.parent)
+
+
+def write_all(descriptor: int, data: bytes | memoryview) -> None:
+    """Write everything, however little the system takes at a time."""
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
 
 
 def write_atomically(path: Path, data: bytes | memoryview) -> None:
-    """Write a file so that no reader ever sees only a part of it."""
-    with written_aside(path) as aside:
-        aside.write_bytes(data)
-
-
-def damage_of_archive(path: Path) -> str | None:
-    """What is wrong with a file of torch, in a few words: an archive whose parts carry checksums, which torch does not
-    compare."""
-    try:
-        with open_file(path) as file, zipfile.ZipFile(file) as archive:
-            if any(part.compress_type != zipfile.ZIP_STORED for part in archive.infolist()):
-                return "its parts are compressed"
-            changed = archive.testzip()
-    except OSError as error:
-        return f"it cannot be read: {error.strerror or error}"
-    except Exception as error:  # the reader of archives raises many kinds of errors
-        return f"it is not whole: {shortened(str(error) or type(error).__name__)}"
-    return None if changed is None else "a checksum does not match: it was changed after it was written"
+    """Write a file so that no reader ever sees only a part of it, nor finds one after a power cut."""
+    with written_aside(path) as descriptor:
+        write_all(descriptor, data)
 
 
 def explained(error: OSError, before: str, after: str = "") -> OSError:
@@ -134,14 +179,32 @@ def explained(error: OSError, before: str, after: str = "") -> OSError:
     return sentence
 
 
-def write_json(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON file without a checksum."""
-    write_atomically(path, _text(value))
-
-
 def write_sealed_json(path: Path, value: dict[str, Any]) -> None:
-    """Write a JSON file of a run directory, with its checksum as the last entry."""
+    """Write a JSON file with its checksum as the last entry."""
     write_atomically(path, sealed_file(_text(value)))
+
+
+def read_sealed_json(path: Path, what: str, cure: str = "") -> dict[str, Any]:
+    """Read what `write_sealed_json` wrote; a ValueError names the file and says what is wrong with it.
+
+    Args:
+        path: File to read.
+        what: What it should hold, for the sentence.
+        cure: What to do about a damaged file.
+    """
+    text = read_file(path)
+    ending = f" {cure}" if cure else ""
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: {shortened(str(error))}.{ending}") from None
+    if not isinstance(said, dict):
+        raise ValueError(f"{path} is damaged: it should hold {what}.{ending}")
+    if "crc" not in said:
+        raise ValueError(f"{path} is damaged: its checksum is missing.{ending}")
+    if not file_is_intact(text):
+        raise ValueError(f"{path} is damaged: {CHANGED}.{ending}")
+    return {key: value for key, value in said.items() if key != "crc"}
 
 
 def _text(value: dict[str, Any]) -> bytes:

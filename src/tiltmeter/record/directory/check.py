@@ -5,19 +5,14 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeAlias
 
 from tiltmeter.arguments import checked_path
-from tiltmeter.record.contents import Contents
-from tiltmeter.record.directory.atomic_files import damage_of_archive
-from tiltmeter.record.directory.journal import CURVES, read
-from tiltmeter.record.directory.lock import live_writer
-from tiltmeter.record.directory.point_records import stored_points
-from tiltmeter.record.directory.small_files import CHECKPOINT, END, LOCK, RUN, End, Ending, read_end, read_header
+from tiltmeter.record.directory.archives import damage_of_checkpoint
+from tiltmeter.record.directory.journal import CURVES
+from tiltmeter.record.directory.reader import RunReader, State
+from tiltmeter.record.directory.small_files import CHECKPOINT, RUN
 from tiltmeter.record.layout import Time
-from tiltmeter.shown_text import NotebookText, quoted, shortened, visible
-
-State: TypeAlias = Ending | Literal["running", "died", "unknown"]
+from tiltmeter.shown_text import NotebookText, shortened, visible
 
 #: One bad line can make many others unreadable; after this many, the rest are only counted.
 SHOWN = 20
@@ -47,6 +42,9 @@ class Check(NotebookText):
         points: Names of the arrays with one value per point.
         evaluations_with_points: Evaluations that kept them.
         taken_up: Times at which the run was continued from an older state; None stands for the beginning.
+        dropped: What does not verify at the end of a run that died or is going on; None: nothing.
+        left_out: How many planned evaluations were not taken, to stay within the budget of a probe.
+        missing_until: Evaluations before this time were lost, and the run went on without them; None: none were.
     """
 
     path: Path
@@ -58,20 +56,26 @@ class Check(NotebookText):
     points: tuple[str, ...] = ()
     evaluations_with_points: int = 0
     taken_up: tuple[Time | None, ...] = ()
+    dropped: str | None = None
+    missing_until: Time | None = None
+    left_out: int = 0
 
     @property
     def ok(self) -> bool:
         """Whether everything can be read. This may be true of a run that failed or died."""
-        return not self.problems
+        return not self.problems and self.dropped is None
 
     def __str__(self) -> str:
         evaluations = "1 evaluation" if self.evaluations == 1 else f"{self.evaluations} evaluations"
         names = f" of {_listed(self.curves)}" if self.curves else ""
         reason = f" ({shortened(self.reason, 1000)})" if self.reason else ""
         points = f", {self.evaluations_with_points} with points ({_listed(self.points)})" if self.points else ""
-        again = "".join(f" {_taken_up(time)}" for time in self.taken_up)
+        lost = "" if self.missing_until is None else f" Evaluations before {self.missing_until} were lost."
+        spared = f" {self.left_out:,} planned ones were left out." if self.left_out else ""
+        again = spared + lost + "".join(f" {_taken_up(time)}" for time in self.taken_up)
         wrong = "; ".join(problem.rstrip(".") for problem in self.problems)
-        verdict = f"Damaged: {wrong}." if wrong else "No damage found."
+        dropped = "" if self.dropped is None else f"{self.dropped}. "
+        verdict = f"{dropped}Damaged: {wrong}." if wrong else dropped.rstrip() or "No damage found."
         return visible(f"{self.path}: {self.state}{reason}, {evaluations}{names}{points}.{again} {verdict}")
 
 
@@ -86,63 +90,39 @@ def check(path: str | os.PathLike[str]) -> Check:
     """
     problems: list[str] = []
     directory = Path(str(path))
+
+    def hear(line: int, fact: str) -> None:
+        problems.append(f"{CURVES}, line {line}: {fact}" if line else fact)
+
+    run = RunReader(directory, hear)
     try:
         directory = checked_path("path", path)
-        read_header(directory)
-    except Exception as error:  # whatever a crafted file makes the readers raise, here and below
-        problems.append(_fact(error))
-    state, end = _state(directory, problems)
-    contents = _contents(directory, end, problems)
-    if os.path.exists(directory / CHECKPOINT):
-        damage = damage_of_archive(directory / CHECKPOINT)
+        run.update()
+        run.contents.gather()
+        state = run.state
+    except Exception as error:  # whatever a crafted file makes the readers raise
+        problems.append(shortened(_fact(error), 1000))
+        state = "unknown" if run.end is None else run.end.state
+    if os.path.lexists(directory / CHECKPOINT) and os.path.exists(directory / RUN):
+        damage = damage_of_checkpoint(directory / CHECKPOINT)
         problems += [] if damage is None else [f"{CHECKPOINT}: {damage}"]
     if len(problems) > SHOWN:
         problems[SHOWN:] = [f"and {len(problems) - SHOWN} more"]
-    reason = None if end is None else end.reason
-    if contents is None:
-        return Check(directory, state, 0, (), tuple(problems), reason)
-    points = tuple(contents.points), contents.evaluations_with_points, contents.taken_up
-    return Check(directory, state, contents.evaluations, contents.names, tuple(problems), reason, *points)
-
-
-def _state(directory: Path, problems: list[str]) -> tuple[State, End | None]:
-    if not os.path.exists(directory / RUN):
-        return "unknown", None
-    try:
-        end = read_end(directory)
-        if end is None:
-            if live_writer(directory / LOCK) is not None:
-                return "running", None
-            end = read_end(directory)  # the writer may have ended the run since
-    except Exception as error:
-        problems.append(_fact(error))
-        return "unknown", None
-    return ("died", None) if end is None else (end.state, end)
-
-
-def _contents(directory: Path, end: End | None, problems: list[str]) -> Contents | None:
-    def hear(line: int, fact: str) -> None:
-        problems.append(f"{CURVES}, line {line}: {fact}")
-
-    try:
-        contents, _ = read(directory, hear)
-        length = (directory / CURVES).stat().st_size
-    except Exception as error:
-        if os.path.exists(directory / RUN):
-            problems.append(_fact(error))
-        return None
-    if end is not None and length != end.bytes:
-        problems.append(f"{CURVES} has {length} bytes where {END} says {quoted(end.bytes)}")
-    try:
-        contents.gather()
-    except Exception as error:
-        problems.append(shortened(_fact(error), 400))
-    for column in contents.points.values():
-        try:
-            stored_points(column, directory).read()
-        except Exception as error:
-            problems.append(_fact(error))
-    return contents
+    found = run.contents
+    return Check(
+        directory,
+        state,
+        found.evaluations,
+        found.names,
+        tuple(problems),
+        None if run.end is None else run.end.reason,
+        tuple(found.points),
+        found.evaluations_with_points,
+        found.taken_up,
+        None if run.dropped is None else str(run.dropped),
+        found.missing_until,
+        len(found.left_out),
+    )
 
 
 def _fact(error: Exception) -> str:

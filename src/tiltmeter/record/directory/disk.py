@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,11 +13,19 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.record.contents import Contents, PointColumn, Progress
-from tiltmeter.record.directory.atomic_files import ASIDE, explained, remove_left_over
-from tiltmeter.record.directory.journal import ARRAYS, CURVES, read, stop, store
+from tiltmeter.record.directory.atomic_files import (
+    ASIDE,
+    aside_of,
+    explained,
+    make_folder,
+    remove_left_over,
+    sync_folder,
+)
+from tiltmeter.record.directory.journal import ARRAYS, CURVES, as_ranges, stop, store
 from tiltmeter.record.directory.lines import Lines
 from tiltmeter.record.directory.lock import Lock, busy, live_writer, writer
-from tiltmeter.record.directory.point_records import POINTS, RecordWriter, encode, skip_record, stored_points
+from tiltmeter.record.directory.point_records import POINTS, RecordWriter, encode
+from tiltmeter.record.directory.reader import read_run
 from tiltmeter.record.directory.small_files import (
     END,
     LOCK,
@@ -32,12 +39,8 @@ from tiltmeter.record.directory.small_files import (
 )
 from tiltmeter.record.labelled import JSON, array_to_json
 from tiltmeter.record.layout import Layout, Time
-from tiltmeter.record.points import Points
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import quoted
-
-#: Files of points have numbers; those of one writer begin with its own number times this.
-FILES_OF_A_WRITER = 100_000
+from tiltmeter.shown_text import quoted, warn_caller
 
 
 def agree(directory: Path, known: TrajectoryHeader, found: TrajectoryHeader) -> None:
@@ -88,11 +91,15 @@ def new_directory(target: Path) -> Iterator[Path]:
     """
     if os.path.lexists(target):
         raise FileExistsError(f"{target} already exists and is never overwritten. Choose a new name.")
-    aside = target.with_name(f".{target.name}-{uuid.uuid4().hex}.aside")
+    aside = aside_of(target.with_name(f".{target.name}"))
     try:
-        aside.mkdir(parents=True)
+        make_folder(target.parent)
+        remove_left_over(target.parent)
+        aside.mkdir()
         yield aside
+        sync_folder(aside)
         os.rename(aside, target)
+        sync_folder(target.parent)
     except OSError as error:
         raise explained(error, f"{target} could not be written: ", " Nothing was left there.") from error
     finally:
@@ -112,12 +119,10 @@ class Disk:
             raise BlockingIOError(busy(directory / LOCK, holder))
         if holds_run(directory, resume):
             _refuse_links(directory)
-        directory.mkdir(parents=True, exist_ok=True)
+        make_folder(directory)
         self._lock = Lock(directory / LOCK)
         try:
-            contents = self._continue() if holds_run(directory, resume) else self._begin()
-            self._lines_before = contents.lines
-            self._remember(contents)
+            self._remember(self._continue() if holds_run(directory, resume) else self._begin())
         except BaseException:
             self._lock.release()
             raise
@@ -139,39 +144,41 @@ class Disk:
         if not isinstance(known, TrajectoryHeader):
             raise ValueError(f"{self._directory} holds a dataset, which cannot be resumed. Choose a new name.")
         agree(self._directory, known, self._header)
-        contents, end = read(self._directory, stop(self._directory))
-        contents.gather()  # a damaged run should be noticed before it is continued
-        for column in contents.points.values():
-            stored_points(column, self._directory).read()
+        run = read_run(self._directory)
+        if run.account is not None:
+            warn_caller(run.account)
         self._header = known
-        self._lock.at_least(contents.writer + 1)
-        remove_left_over(self._directory)
+        for folder in (self._directory, self._directory / ARRAYS):
+            if folder.is_dir():
+                remove_left_over(folder)
+        # No longer finished, before anything is added; and nothing is added behind what was not on the disk.
+        (self._directory / END).unlink(missing_ok=True)
+        sync_folder(self._directory)
         self._lines = Lines(self._directory / CURVES)
         try:
-            # Whoever took the run over since it was read has written behind this end.
-            with self._lock.kept():
-                self._lines.cut(end)
-                (self._directory / END).unlink(missing_ok=True)
-                for column in contents.points.values():
-                    skip_record(column, self._directory)
+            self._lines.cut(run.bytes)
+            self._lines.sync()
         except BaseException:
             self._lines.close()
             raise
-        return contents
+        return run.contents
 
     def _remember(self, contents: Contents) -> None:
         self.progress: Progress = contents.progress()
         self._points = dict(contents.points)
         known = [int(file.partition(".")[0]) + 1 for file in contents.point_files]
-        self._next_file = max([self._lock.number * FILES_OF_A_WRITER, *known])
+        self._next_file = max([0, *known])
 
     @property
     def mine(self) -> bool:
         """False in a process forked from the one that records."""
         return self._lock.mine
 
-    def beat(self) -> None:
-        self._lock.beat()
+    def sync(self) -> None:
+        """Have everything recorded so far on the disk."""
+        for records in self._writers.values():
+            records.sync()
+        self._lines.sync()
 
     def evaluate(
         self,
@@ -182,10 +189,7 @@ class Disk:
         points: Mapping[str, np.ndarray],
     ) -> None:
         start = self._own()
-        stored = {
-            name: store(self._directory, start, slot, array, self._lock.number)
-            for slot, (name, array) in enumerate(values.items())
-        }
+        stored = {name: store(self._directory, start, slot, array) for slot, (name, array) in enumerate(values.items())}
         entry: dict[str, Any] = {"kind": "evaluation", "time": time}
         if fresh:
             entry["layouts"] = {name: layout.to_json() for name, layout in fresh.items()}
@@ -197,24 +201,32 @@ class Disk:
             }
         if points:
             entry["points"] = {name: self._keep(self._points[name], array) for name, array in points.items()}
-        self._write(entry, start)
+        self._write(entry)
 
     def diverge(self, at: xr.DataArray) -> None:
-        start = self._own()
-        self._write({"kind": "diverged", "at": array_to_json(at)}, start)
+        self._own()
+        self._write({"kind": "diverged", "at": array_to_json(at)})
+
+    def leave_out(self, times: list[Time], batch: int | None) -> None:
+        self._own()
+        self._write({"kind": "left_out", "steps": as_ranges(times), "batch": batch})
+
+    def accept_missing(self, until: Time) -> None:
+        self._own()
+        self._write({"kind": "missing", "until": until})
 
     def rewind(self, last: Time | None) -> None:
-        start = self._own()
-        self._write({"kind": "rewind", "to": last}, start)
-        contents, _ = read(self._directory, stop(self._directory))
-        self._remember(contents)
+        self._own()
+        self._write({"kind": "rewind", "to": last})
+        self._remember(read_run(self._directory).contents)
 
     def trajectory(self) -> Trajectory:
-        return read_trajectory(self._directory, self._header)
+        return read_run(self._directory).trajectory
 
     def end(self, state: Ending, reason: str | None, diverged: xr.DataArray | None) -> None:
         try:
             self._own()
+            self.sync()
             at = None if diverged is None else array_to_json(diverged)
             write_end(self._directory, End(state, self._lines.end, reason, at))
         finally:
@@ -246,17 +258,14 @@ class Disk:
             self._writers[column.file] = RecordWriter(self._directory / POINTS / column.file)
         return {"record": record, "crc": f"{self._writers[column.file].write(record, encode(array)):08x}"}
 
-    def _write(self, entry: Mapping[str, Any], start: int) -> None:
-        """Write one line at byte `start`; acknowledge it only if the file is still in place."""
+    def _write(self, entry: Mapping[str, Any]) -> None:
+        """Write one line; acknowledge it only if the file is still in place."""
         self._known_end = None  # unknown if an interrupt comes
-        if self._lock.number:
-            entry = {**entry, "writer": self._lock.number, "after": self._lines_before}
-        self._lines.append(entry, start)
+        self._lines.append(entry)
         end = self._lines.end_in_place()
         if end is None or any(records.deleted() for records in self._writers.values()):
             raise self._gone()
         self._known_end = end
-        self._lock.beat()
 
     def _own(self) -> int:
         """The byte where the lines end; raise an error unless this is still the only writer of these files."""
@@ -266,11 +275,9 @@ class Disk:
         if self._lock.held():
             return end
         other = writer(self._directory / LOCK)
-        if other is None:
-            self._lock.take()  # deleted by hand
-            end = self._lines.end
-            if self._known_end in (None, end):
-                return end
+        if other is None and self._known_end in (None, end):
+            self._lock.take()  # deleted by hand, and nobody has written since
+            return end
         raise Taken("another process" if other is None else str(other))
 
     def _gone(self) -> Gone:
@@ -287,13 +294,6 @@ class Taken(BlockingIOError):
 
     def __init__(self, by: str) -> None:
         super().__init__(f"{by} has taken the run over")
-
-
-def read_trajectory(directory: Path, header: TrajectoryHeader) -> Trajectory:
-    """The trajectory of a directory whose header is known."""
-    contents, _ = read(directory, stop(directory))
-    points = Points({name: stored_points(column, directory) for name, column in contents.points.items()})
-    return contents.trajectory(header.clock, header.origin, points)
 
 
 def holds_run(directory: Path, resume: bool) -> bool:
@@ -328,7 +328,7 @@ def _refuse_links(directory: Path) -> None:
 def _left_over(entry: Path) -> bool:
     """Whether a writer that died before its run began may have left this."""
     if entry.name == LOCK:
-        return entry.stat().st_size == 0 or writer(entry) is not None
+        return not entry.read_bytes().strip(b"\0") or writer(entry) is not None
     return (entry.name.startswith(RUN) and entry.name.endswith(ASIDE)) or (
         entry.name == CURVES and entry.stat().st_size == 0
     )

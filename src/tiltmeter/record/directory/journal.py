@@ -8,12 +8,10 @@ Every line is an object with a `kind`, and ends with its checksum `crc`:
 - `points`: all records of one name at once: `name`, `layout` (with time), `file`, `checksums`;
 - `array`: a variable of a dataset: `name`, `layout`, `values`; `coords`: the coordinates of a dataset;
 - `diverged`: `at`, the time of divergence per seed or grid point;
+- `left_out`: `steps` of planned evaluations that were not taken, as (first, last, distance), and the `batch` by which
+  that was decided;
+- `missing`: `until`, a time before which evaluations were lost, and the run went on without them;
 - `rewind`: `to`, after which every evaluation so far is forgotten (null: all).
-
-Who continues a run has the next number, and every line of it says so: `writer`, and `after`, the number of lines that
-it went on from. The first writer has number 0 and does not say it. A writer that was stopped while another took the run
-over may still write one line when it wakes up: lines of an earlier writer behind those of a later one, or behind the
-line that the later one went on from, do not count.
 
 Values are nested lists, or `{"array": "file.npy", "crc": ...}` for large ones, whose file was complete before the line
 was written.
@@ -21,7 +19,6 @@ was written.
 
 from __future__ import annotations
 
-import contextlib
 import re
 from collections.abc import Iterator
 from itertools import groupby, pairwise
@@ -32,9 +29,8 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.record.contents import Contents, Problem, times_of, usable
-from tiltmeter.record.directory.atomic_files import read_array, write_array
+from tiltmeter.record.directory.atomic_files import make_folder, read_array, write_array
 from tiltmeter.record.directory.lines import PLAIN_LOOK, Block, read_blocks
-from tiltmeter.record.directory.lock import MOST_WRITERS
 from tiltmeter.record.labelled import array_from_json, values_from_json, values_to_json
 from tiltmeter.record.layout import Layout, Time
 from tiltmeter.shown_text import quoted, shortened
@@ -50,109 +46,56 @@ _POINT_FILE = re.compile(r"[0-9]{1,9}\.bin", re.ASCII)
 _CHECKSUM = re.compile(r"[0-9a-f]{8}", re.ASCII)
 
 
-def store(directory: Path, start: int, slot: int, values: np.ndarray, writer: int = 0) -> Any:
-    """Values as they stand in a line. Large ones are written to a file named after the byte where the line starts and
-    the writer: unique among the lines that exist, free again if this one fails, and never that of another writer."""
+def store(directory: Path, start: int, slot: int, values: np.ndarray) -> Any:
+    """Values as they stand in a line. Large ones are written to a file named after the byte where the line starts:
+    unique among the lines that exist, and free again if this one fails."""
     if values.size <= INLINE:
         return values_to_json(values)
-    name = f"{start:012d}-{slot}.npy" if not writer else f"{start:012d}-{writer}-{slot}.npy"
-    (directory / ARRAYS).mkdir(exist_ok=True)
+    name = f"{start:012d}-{slot}.npy"
+    make_folder(directory / ARRAYS)
     return {"array": name, "crc": f"{write_array(directory / ARRAYS / name, values):08x}"}
 
 
-def read(directory: Path, problem: Problem) -> tuple[Contents, int]:
-    """Read `curves.jsonl`; return its contents and the byte at which complete lines end. Damage goes to `problem`."""
-    if not (directory / CURVES).exists():
-        raise ValueError(f"{directory} is damaged: its {CURVES} is missing.")
-    contents = Contents(problem)
-    _, whole = read_on(contents, directory, problem)
-    return contents, whole
+class StopReading(Exception):
+    """Raised by a `problem` to read no further than the line before."""
 
 
-def read_on(contents: Contents, directory: Path, problem: Problem, lines: int = 0, whole: int = 0) -> tuple[int, int]:
-    """Add all after the first `lines` lines, which end at byte `whole`; the same two numbers afterwards."""
-    for block in read_blocks(directory / CURVES, lines + 1, whole):
-        if not _tell_writers_apart(contents, block):
-            # A later writer went on from before some lines that were already added: all is read again without them.
-            contents.clear()
-            contents.dropped = _overruled(directory)
-            return read_on(contents, directory, problem)
-        contents.lines, whole = block.first + len(block.entries) - 1, block.end
-        lines = contents.lines
-        for first, entries in _alike(block):
-            if _add_plain_evaluations(contents, entries, first):
-                continue
-            for number, entry in enumerate(entries, first):
-                try:
-                    if isinstance(entry, ValueError):
-                        raise entry
-                    _add(contents, directory, entry, number)
-                except BadLine:
-                    raise  # it already names its line, which may be an earlier one
-                except KeyError as error:
-                    problem(number, f"{shortened(str(error))} is missing")
-                except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
-                    problem(number, shortened(str(error)))
+def read_on(
+    contents: Contents, directory: Path, problem: Problem, lines: int = 0, whole: int = 0, most: int | None = None
+) -> tuple[int, int]:
+    """Add all after the first `lines` lines, which end at byte `whole`; the same two numbers afterwards.
+
+    What does not verify goes to `problem`, with the number of its line; lines after `most` are not read.
+    """
+    try:
+        for block in read_blocks(directory / CURVES, lines + 1, whole):
+            for first, entries in _alike(block):
+                if most is not None:
+                    entries = entries[: max(0, most - first + 1)]
+                    if not entries:
+                        return lines, whole
+                if not _add_plain_evaluations(contents, entries, first):
+                    for number, entry in enumerate(entries, first):
+                        _add_one(contents, directory, entry, number, problem)
+                        lines, whole = number, block.ends[number - block.first]
+                lines = first + len(entries) - 1
+                whole = block.ends[lines - block.first]
+    except StopReading:
+        pass
     return lines, whole
 
 
-class _Dropped:
-    """Stands for a line that does not count."""
-
-
-_DROPPED = _Dropped()
-
-
-def _tell_writers_apart(contents: Contents, block: Block) -> bool:
-    """Take the writers out of a block, and lines that do not count; False if lines before the block do not count."""
-    entries = block.entries
-    for place, entry in enumerate(entries):
-        line = block.first + place
-        if line in contents.dropped:
-            entries[place] = _DROPPED
-        elif type(entry) is dict and ("writer" in entry or contents.writer):
-            try:
-                writer, after = _writer(entry, line)
-            except ValueError as error:
-                entries[place] = error
-                continue
-            if writer < contents.writer:
-                entries[place] = _DROPPED
-            elif writer > contents.writer:
-                if after < line - 1 and line - 1 not in contents.dropped:
-                    return False
-                contents.writer = writer
-    return True
-
-
-def _writer(entry: dict[str, Any], line: int) -> tuple[int, int]:
-    """Take the number of its writer out of an entry, and the number of lines that this writer went on from."""
-    writer, after = entry.pop("writer", 0), entry.pop("after", 0)
-    for number, most in ((writer, MOST_WRITERS), (after, line)):
-        if type(number) is not int or not 0 <= number < most:
-            raise ValueError(f"{quoted(number)} is not the number of a writer, or of the lines that it went on from")
-    return writer, after
-
-
-def _overruled(directory: Path) -> frozenset[int]:
-    """The lines behind the one that a later writer went on from, and before its own first line."""
-    begun: list[tuple[int, int]] = []
-    latest = 0
-    for block in read_blocks(directory / CURVES):
-        for line, entry in enumerate(block.entries, block.first):
-            with contextlib.suppress(ValueError):
-                writer, after = _writer(entry, line) if type(entry) is dict else (0, 0)
-                if writer > latest:
-                    latest = writer
-                    begun.append((after, line))
-    lines: set[int] = set()
-    first = float("inf")
-    # From the last writer back: what it did not go on from has no say about earlier lines.
-    for after, line in reversed(begun):
-        if line < first:
-            lines.update(range(after + 1, line))
-            first = after + 1
-    return frozenset(lines)
+def _add_one(contents: Contents, directory: Path, entry: Any, number: int, problem: Problem) -> None:
+    try:
+        if isinstance(entry, ValueError):
+            raise entry
+        _add(contents, directory, entry, number)
+    except BadLine:
+        raise  # it already names its line, which may be an earlier one
+    except KeyError as error:
+        problem(number, f"{shortened(str(error))} is missing")
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError, MemoryError) as error:
+        problem(number, shortened(str(error)))
 
 
 class BadLine(ValueError):
@@ -213,8 +156,6 @@ def _add_plain_evaluations(contents: Contents, entries: list[Any], first: int) -
 
 
 def _add(contents: Contents, directory: Path, entry: Any, number: int) -> None:
-    if entry is _DROPPED:
-        return
     if not isinstance(entry, dict):
         raise ValueError("a line should be an object")
     kind = entry.get("kind")
@@ -227,11 +168,15 @@ def _add(contents: Contents, directory: Path, entry: Any, number: int) -> None:
         add = contents.curve if kind == "curve" else contents.array
         add(name, layout, _fetch(directory, values, layout))
     elif kind == "points":
-        _add_points(contents, entry)
+        _add_points(contents, entry, number)
     elif kind == "coords":
         contents.coords(entry["coords"], entry["sizes"])
     elif kind == "diverged":
         contents.diverge(array_from_json(entry["at"]))
+    elif kind == "left_out":
+        contents.leave_out(_from_ranges(entry["steps"]), None if entry["batch"] is None else _batch(entry["batch"]))
+    elif kind == "missing":
+        contents.missing_until = _time(entry["until"])
     elif kind == "rewind":
         contents.rewind(None if entry["to"] is None else _time(entry["to"]))
     else:
@@ -256,10 +201,10 @@ def _add_evaluation(contents: Contents, directory: Path, entry: dict[str, Any], 
     for name, (layout, file) in described.items():
         contents.point_column(name, layout, file)
     for name, (record, checksum) in kept.items():
-        contents.points[name].extend((time,), (record,), (checksum,))
+        contents.points[name].extend((time,), (record,), (checksum,), number)
 
 
-def _add_points(contents: Contents, entry: dict[str, Any]) -> None:
+def _add_points(contents: Contents, entry: dict[str, Any], number: int) -> None:
     name, layout, checksums = _name(entry["name"]), Layout.from_json(entry["layout"]), entry["checksums"]
     times = times_of(layout)
     if times is None or not isinstance(checksums, list):
@@ -270,7 +215,7 @@ def _add_points(contents: Contents, entry: dict[str, Any]) -> None:
     if any(b <= a for a, b in pairwise(times)):
         raise ValueError(f"the times of the points {quoted(name)} should increase")
     found = [_checksum(text) for text in checksums]
-    contents.point_column(name, layout.without_time(), _file(entry)).extend(times, range(len(times)), found)
+    contents.point_column(name, layout.without_time(), _file(entry)).extend(times, range(len(times)), found, number)
 
 
 def _in_file(values: Any) -> bool:
@@ -292,6 +237,41 @@ def _time(value: Any) -> Time:
         raise ValueError("an evaluation should have a time and values")
     if not usable(value):
         raise ValueError(f"{quoted(value)} is not a time")
+    return value
+
+
+def as_ranges(times: list[Time]) -> list[list[Time]]:
+    """Increasing times as (first, last, distance).
+
+    >>> as_ranges([10, 20, 30, 31])
+    [[10, 30, 10], [31, 31, 1]]
+    """
+    found: list[list[Time]] = []
+    for time in times:
+        if found and (found[-1][0] == found[-1][1] or time - found[-1][1] == found[-1][2]):
+            found[-1][1:] = [time, time - found[-1][1]]
+        else:
+            found.append([time, time, 1])
+    return found
+
+
+#: More times than this in one line are no plan of anybody's.
+MOST_LEFT_OUT = 10**7
+
+
+def _from_ranges(value: Any) -> list[Time]:
+    found: list[Time] = []
+    for first, last, distance in value:
+        whole = all(type(one) is int and 0 <= one < 2**53 for one in (first, last, distance))
+        if not whole or last < first or distance < 1 or (last - first) // distance > MOST_LEFT_OUT - len(found):
+            raise ValueError(f"{quoted([first, last, distance])} are not steps")
+        found += range(first, last + 1, distance)
+    return found
+
+
+def _batch(value: Any) -> int:
+    if type(value) is not int or not 0 < value < 2**53:
+        raise ValueError(f"{quoted(value)} is not the size of a batch")
     return value
 
 

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 from collections.abc import Iterator, Mapping
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +17,9 @@ from tiltmeter.record.directory.atomic_files import (
     line_is_sealed,
     open_file,
     sealed_line,
+    sync_file,
     texts_if_intact,
+    write_all,
 )
 
 #: Lines are decoded this many bytes at a time: far faster than one by one, and few enough objects at once that the
@@ -26,7 +29,7 @@ BLOCK_BYTES = 2**14
 #: What the line of an evaluation holds if no curve is new and no points are kept.
 PLAIN_LOOK = {"kind", "time", "values"}
 #: What a line may hold to be written by the faster encoder; of points it holds only places and checksums.
-QUICK = PLAIN_LOOK | {"points", "writer", "after"}
+QUICK = PLAIN_LOOK | {"points"}
 _STRICT = json.JSONEncoder(allow_nan=False, separators=(",", ":"))
 
 
@@ -58,25 +61,24 @@ class Lines:
         """Whether the file was deleted."""
         return os.fstat(self._descriptor).st_nlink == 0
 
-    def append(self, entry: Mapping[str, Any], start: int | None = None) -> None:
-        """Write one line with its checksum, at byte `start`, where the file ends; on any failure, cut off what was
-        written of it."""
+    def append(self, entry: Mapping[str, Any]) -> None:
+        """Write one line with its checksum; on any failure, cut off what was written of it."""
         line = sealed_line(_encoded(entry))
-        data = memoryview(line)
         if self._whole is not None:
             self.cut(self._whole)
-        start = self.end if start is None else start
+        start = self.end
         try:
             # A full disk takes a part of the line; only writing the rest raises the error.
-            while data:
-                data = data[os.write(self._descriptor, data) :]
+            write_all(self._descriptor, line)
         except BaseException:
-            # What a writer wrote that has taken the run over meanwhile is not ours to cut off.
+            self._whole = start
             with contextlib.suppress(OSError):
-                if line.startswith(self._path.read_bytes()[start:]):
-                    self._whole = start
-                    self.cut(start)
+                self.cut(start)
             raise
+
+    def sync(self) -> None:
+        """Have all lines on the disk."""
+        sync_file(self._descriptor)
 
     def cut(self, end: int) -> None:
         """Drop everything from this byte on."""
@@ -96,14 +98,15 @@ def _encoded(entry: Mapping[str, Any]) -> bytes:
 
 
 class Block(NamedTuple):
-    """Consecutive lines: the number of the first, the content of each without its checksum, and the byte of the end.
+    """Consecutive lines: the number of the first, the content of each without its checksum, and the byte where each
+    ends.
 
     A ValueError in place of an entry says what is wrong with that line.
     """
 
     first: int
     entries: list[Any]
-    end: int
+    ends: list[int]
 
 
 def read_blocks(path: Path, first: int = 1, end: int = 0) -> Iterator[Block]:
@@ -115,10 +118,9 @@ def read_blocks(path: Path, first: int = 1, end: int = 0) -> Iterator[Block]:
             if torn:
                 lines.pop()  # or still being written
             if lines:
-                entries = _decode(lines)
-                end += sum(map(len, lines))
-                yield Block(first, entries, end)
-                first += len(lines)
+                ends = list(accumulate(map(len, lines), initial=end))[1:]
+                yield Block(first, _decode(lines), ends)
+                first, end = first + len(lines), ends[-1]
             if torn:
                 return
 

@@ -3,183 +3,47 @@
 The content of the file says who holds the lock, not a held `flock`: workers forked from the writer inherit its
 descriptors and would keep its lock alive, or drop it. `flock` only protects the moment of taking the lock.
 
-It is not possible to ask whether a writer on another host is alive. So a writer touches the file at most once a minute
-(its heartbeat). If it has not done so for longer than the `patience` in the file, it counts as dead.
+Whether a process on another host or in another container lives cannot be asked: its lock is never taken over. The
+sentence that refuses names it and says how to remove its lock. A lock that was copied together with its folder binds
+nobody.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import json
 import os
-import socket
 import sys
-import tempfile
-import time
 import uuid
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from tiltmeter.record.directory.atomic_files import read_file
-from tiltmeter.record.labelled import JSON
-from tiltmeter.shown_text import quoted, shortened
-
-
-@dataclass(frozen=True)
-class Process:
-    """A pid, its host and, where the system tells (Linux), when it started."""
-
-    pid: int
-    host: str
-    started: str | None
-    #: Processes of another container on the same host have numbers of their own, which mean nothing here.
-    namespace: str | None = None
-
-    @classmethod
-    def this(cls) -> Process:
-        status = _status(os.getpid())
-        return cls(os.getpid(), socket.gethostname(), None if status is None else status[1], _namespace())
-
-    @property
-    def elsewhere(self) -> bool:
-        """Whether it runs on another host, or in another container, where it cannot be asked."""
-        return self.host != socket.gethostname() or self.namespace not in (None, _namespace())
-
-    def alive(self) -> bool:
-        """Whether it still runs. One on another host cannot be asked and counts as alive."""
-        if self.elsewhere:
-            return True
-        if not _exists(self.pid):
-            return False
-        status = _status(self.pid)
-        if status is None:
-            return True
-        state, started = status
-        # A zombie process has ended.
-        return state not in "ZX" and self.started in (None, started)
-
-    def __str__(self) -> str:
-        if self.elsewhere:
-            return f"process {self.pid} on {shortened(self.host, 60)}"
-        return f"this very process (pid {self.pid})" if self.pid == os.getpid() else f"process {self.pid}"
-
-    def to_json(self) -> dict[str, JSON]:
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, value: Mapping[str, Any]) -> Process:
-        pid, host, started = value["pid"], value["host"], value["started"]
-        if not (isinstance(pid, int) and 0 < pid < 2**31 and isinstance(host, str)):
-            raise ValueError(f"A process should have a pid and a host. Found {quoted(value)}.")
-        return cls(pid, host, started, value.get("namespace"))
-
-
-def _namespace() -> str | None:
-    try:
-        return os.readlink("/proc/self/ns/pid")
-    except OSError:
-        return None
-
-
-def _status(pid: int) -> tuple[str, str] | None:
-    """Return state letter and start of a process on Linux; None elsewhere. Boot and tick together are unique."""
-    try:
-        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        return fields[0].decode(), f"{boot}:{int(fields[19])}"
-    except (OSError, ValueError, IndexError):
-        return None
-
-
-if sys.platform == "win32":
-
-    def _exists(pid: int) -> bool:
-        # `os.kill(pid, 0)` would interrupt the process there.
-        import ctypes
-
-        handle = ctypes.windll.kernel32.OpenProcess(0x1000, False, pid)
-        if handle:
-            ctypes.windll.kernel32.CloseHandle(handle)
-        return bool(handle)
-
-else:
-
-    def _exists(pid: int) -> bool:
-        try:
-            os.kill(pid, 0)
-        except ProcessLookupError:
-            return False
-        except PermissionError:
-            return True
-        return True
-
-
-#: The fewest seconds between two heartbeats.
-BEAT = 60.0
-#: Seconds without a heartbeat after which a writer on another host counts as dead.
-PATIENCE = 3600.0
-#: The same, as a multiple of its longest pause so far.
-TIMES_LONGEST = 10.0
-
-
-#: Fewer writers than this, one after another, has any run.
-MOST_WRITERS = 10_000
+from tiltmeter.record.directory.process import Process
 
 
 class Lock:
-    """Takes the lock when it is made: `BlockingIOError` if a live process holds it; that of a dead one is taken over.
+    """Takes the lock when it is made: `BlockingIOError` if a process holds it that lives, or that cannot be asked."""
 
-    `patience` is the number of seconds without a heartbeat after which another host may count this writer as dead. The
-    more often a writer beats, the smaller it can be.
-    """
-
-    def __init__(self, path: Path, patience: float = PATIENCE) -> None:
+    def __init__(self, path: Path) -> None:
         self._path = path
         self._token = uuid.uuid4().hex  # distinguishes two writers within one process
         self._process = Process.this()
-        self._patience = patience
-        self._beaten = time.monotonic()
-        #: Higher than that of the writer from which the lock was taken over.
-        self.number = 0
         self.take()
 
-    def take(self, known: str | None = None) -> None:
+    def take(self) -> None:
         """Take the lock, again after the file was deleted by hand; `BlockingIOError` if another writer came first."""
         with _guard(self._path, create=True) as descriptor:
-            holder = live_writer(self._path, by_its_clock=True)
-            if holder is not None and _read(self._path).get("token") != known:
+            holder = live_writer(self._path)
+            if holder is not None:
                 raise BlockingIOError(busy(self._path, holder))
-            if known is None and writer(self._path) is not None:
-                before = _read(self._path).get("number")
-                if not isinstance(before, int) or not 0 <= before < MOST_WRITERS - 1:
-                    before = 0  # nobody wrote this number
-                self.number = max(self.number, before + 1)
-            self._write(descriptor)
-
-    def _write(self, descriptor: int) -> None:
-        # Overwritten in place and padded, so that a reader without the guard sees either the old or the new owner.
-        owner = {**self._process.to_json(), "token": self._token, "patience": self._patience, "number": self.number}
-        self._written = json.dumps(owner).ljust(512).encode()
-        os.write(descriptor, self._written)
-
-    def at_least(self, number: int) -> None:
-        """Have at least this number, and say so in the file; `BlockingIOError` if it names another owner."""
-        if number >= MOST_WRITERS:
-            raise ValueError(f"A run can be continued {MOST_WRITERS - 1:,} times. Found more in {self._path.parent}.")
-        self.number = max(self.number, number)
-        with self.kept() as descriptor:
-            self._write(descriptor)
-
-    @contextlib.contextmanager
-    def kept(self) -> Iterator[int]:
-        """Let nobody take the lock over meanwhile; `BlockingIOError` if somebody has."""
-        with _guard(self._path, create=True) as descriptor:
-            if _read(self._path).get("token") != self._token:
-                raise BlockingIOError(busy(self._path, writer(self._path) or self._process))
-            yield descriptor
+            place = [_digest(self._path), os.fstat(descriptor).st_ino]
+            owner = {**self._process.to_json(), "token": self._token, "place": place}
+            # Overwritten in place and padded, so that a reader without the guard sees either the old or the new owner.
+            self._written = json.dumps(owner).ljust(512).encode()
+            os.write(descriptor, self._written)
 
     @property
     def mine(self) -> bool:
@@ -188,58 +52,48 @@ class Lock:
 
     def held(self) -> bool:
         """Whether the file still names this lock, so that nobody else has written meanwhile."""
-        return _bytes(self._path) == self._written or _read(self._path).get("token") == self._token
-
-    def beat(self) -> None:
-        """Show that the writer is alive. It may be called often: the file is touched at most once a minute."""
-        now = time.monotonic()
-        silence = now - self._beaten
-        if silence < BEAT or not self.mine:
-            return
-        self._beaten = now
-        with contextlib.suppress(OSError):
-            if TIMES_LONGEST * silence > self._patience and self.held():
-                self._patience = TIMES_LONGEST * silence
-                self.take(self._token)
-            os.utime(self._path)
+        return _bytes(self._path) == self._written
 
     def release(self) -> None:
         """Release the lock; does nothing in a forked child, or if the file names another owner."""
         if not self.mine:
             return
         with contextlib.suppress(FileNotFoundError), _guard(self._path, create=False) as descriptor:
-            if _read(self._path).get("token") == self._token:
+            if self.held():
                 os.ftruncate(descriptor, 0)
                 with contextlib.suppress(PermissionError):  # Windows keeps open files; an empty one is free
                     self._path.unlink()
 
 
 def writer(path: Path) -> Process | None:
-    """Return the owner in the lock file; None without a file, or if it is empty."""
+    """Return the owner in the lock file; None without a file, or if it is empty or a copy of another folder's lock."""
+    said = _read(path)
     try:
-        return Process.from_json(_read(path))
+        owner = Process.from_json(said)
     except (ValueError, KeyError):
         return None
+    return None if _is_copy(path, said.get("place")) else owner
 
 
-def live_writer(path: Path, by_its_clock: bool = False) -> Process | None:
-    """Return the owner in the lock file if that process is still alive, as far as this host can tell.
+def _is_copy(path: Path, place: object) -> bool:
+    """Whether a lock was taken under another name and is another file: a folder that was moved keeps its files."""
+    if not (isinstance(place, list) and len(place) == 2):
+        return False
+    try:
+        return bool(place[0] != _digest(path) and place[1] != os.stat(path).st_ino)
+    except OSError:
+        return False
 
-    For another host, the time without a heartbeat is measured by the clock of the file system, if the caller may write
-    there.
-    """
+
+def _digest(path: Path) -> str:
+    """The name of a file, every link followed, in a few letters."""
+    return hashlib.blake2b(os.fsencode(os.path.realpath(path)), digest_size=8).hexdigest()
+
+
+def live_writer(path: Path) -> Process | None:
+    """Return the owner in the lock file if that process is still alive, or cannot be asked."""
     holder = writer(path)
-    if holder is None or not holder.alive():
-        return None
-    patience = _read(path).get("patience")
-    if holder.elsewhere and isinstance(patience, (int, float)):
-        try:
-            silence = (_clock_beside(path) if by_its_clock else time.time()) - os.stat(path).st_mtime
-        except FileNotFoundError:
-            return None  # released meanwhile
-        if silence > patience:
-            return None
-    return holder
+    return holder if holder is not None and holder.alive() else None
 
 
 def busy(path: Path, holder: Process) -> str:
@@ -248,12 +102,6 @@ def busy(path: Path, holder: Process) -> str:
         f"{path.parent} is being recorded by {holder}. One run has one writer: close that recorder or choose another "
         f"directory. If that process is gone for certain, delete {path}."
     )
-
-
-def _clock_beside(path: Path) -> float:
-    """Return the time by the clock of the file system, which on a shared disk may differ from that of this host."""
-    with tempfile.TemporaryFile(dir=path.parent) as probe:
-        return os.fstat(probe.fileno()).st_mtime
 
 
 def _bytes(path: Path) -> bytes:

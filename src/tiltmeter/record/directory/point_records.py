@@ -16,7 +16,7 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.record.contents import PointColumn
-from tiltmeter.record.directory.atomic_files import open_file
+from tiltmeter.record.directory.atomic_files import make_folder, open_file, sync_file, sync_folder, write_all
 from tiltmeter.record.layout import Layout, Time
 from tiltmeter.shown_text import quoted
 
@@ -56,17 +56,24 @@ class RecordWriter:
     """The writing end of one file of records."""
 
     def __init__(self, path: Path) -> None:
-        path.parent.mkdir(exist_ok=True)
+        make_folder(path.parent)
         flags = os.O_WRONLY | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
         self._descriptor = os.open(path, flags, 0o666)
+        sync_folder(path.parent)
+        self._synced = True
 
     def write(self, record: int, data: bytes) -> int:
         """Write a record to its place, over what a failed evaluation may have left there; return its checksum."""
+        self._synced = False
         os.lseek(self._descriptor, record * len(data), os.SEEK_SET)
-        left = memoryview(data)
-        while left:
-            left = left[os.write(self._descriptor, left) :]
+        write_all(self._descriptor, data)
         return zlib.crc32(data)
+
+    def sync(self) -> None:
+        """Have all records on the disk."""
+        if not self._synced:
+            sync_file(self._descriptor)
+            self._synced = True
 
     def deleted(self) -> bool:
         return os.fstat(self._descriptor).st_nlink == 0
@@ -75,15 +82,30 @@ class RecordWriter:
         os.close(self._descriptor)
 
 
-def skip_record(column: PointColumn, directory: Path) -> None:
-    """Leave out the next record: an earlier writer may have been stopped just before it wrote there, and go on.
+def first_damaged(column: PointColumn, directory: Path) -> tuple[int, str] | None:
+    """The line that names the first record which is not there as it was written, and what is wrong with it.
 
-    The file gets as long as if it were written, so that the next writer leaves out another one.
+    Each record is read once: `column.verified` counts those known to be whole.
     """
-    path, length = directory / POINTS / column.file, max(1, record_bytes(column.layout))
-    if path.exists():
-        column.free = max(column.free, path.stat().st_size // length) + 1
-        os.truncate(path, column.free * length)
+    length, path = record_bytes(column.layout), directory / POINTS / column.file
+    place = f"{POINTS}/{column.file}"
+    todo = range(column.verified, len(column.records))
+    try:
+        with open_file(path) as file:
+            for number in todo:
+                file.seek(column.records[number] * length)
+                if zlib.crc32(file.read(length)) != column.checksums[number]:
+                    held = os.fstat(file.fileno()).st_size
+                    short = (column.records[number] + 1) * length > held
+                    fact = "fewer bytes than its records need" if short else "a record with another checksum"
+                    return column.lines[number], f"{place} has {fact}"
+                column.verified = number + 1
+    except FileNotFoundError:
+        return (column.lines[todo[0]], f"{place} is missing") if todo else None
+    except (OSError, ValueError) as error:
+        said = (error.strerror if isinstance(error, OSError) else None) or str(error)
+        return (column.lines[todo[0]], f"{place} cannot be read: {said}") if todo else None
+    return None
 
 
 @dataclass(frozen=True, eq=False)

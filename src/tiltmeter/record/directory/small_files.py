@@ -15,7 +15,7 @@ from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import CLOCKS, Clock
 from tiltmeter.shown_text import quoted, shortened
 
-#: Format 2 added checksums, points beside the curves, rewinding and the beating lock.
+#: Format 2 added checksums, points beside the curves and rewinding.
 FORMAT = 3
 RUN = "run.json"
 END = "end.json"

@@ -9,87 +9,22 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.arguments import checked_path
-from tiltmeter.record.contents import Contents
-from tiltmeter.record.directory.disk import new_directory, read_trajectory
-from tiltmeter.record.directory.journal import CURVES, BadLine, read, read_on, stop, store
+from tiltmeter.record.directory.disk import new_directory
+from tiltmeter.record.directory.journal import CURVES, store
 from tiltmeter.record.directory.lines import Lines
 from tiltmeter.record.directory.point_records import POINTS, RecordWriter, encode
+from tiltmeter.record.directory.reader import read_run
 from tiltmeter.record.directory.small_files import (
-    RUN,
     DatasetHeader,
     End,
     TrajectoryHeader,
-    read_end,
-    read_header,
     write_end,
     write_header,
 )
 from tiltmeter.record.labelled import JSON, array_to_json, coords_of
 from tiltmeter.record.layout import Layout, plain
-from tiltmeter.record.points import Points
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import shortened
-
-
-class Following:
-    """The reading end of one run directory.
-
-    >>> import numpy as np, xarray as xr
-    >>> from tempfile import TemporaryDirectory
-    >>> from tiltmeter.record import Origin, Recorder
-    >>> runs = TemporaryDirectory()
-    >>> recorder = Recorder(f"{runs.name}/mine", clock="step", origin=Origin("example"))
-    >>> recorder.append(1, {"risk": xr.DataArray(0.5)})
-    >>> run = Following(Path(runs.name) / "mine")
-    >>> run.update(), run.update(), run.trajectory["risk"].values.tolist()
-    (True, False, [0.5])
-    >>> recorder.append(2, {"risk": xr.DataArray(0.25)})
-    >>> run.update(), run.trajectory["risk"].values.tolist()
-    (True, [0.5, 0.25])
-    >>> recorder.close(); runs.cleanup()
-
-    A torn last line waits until it is whole. Where the file was replaced or cut, all is read again. Damage raises at
-    every update, as in `load`, until the file is another one.
-    """
-
-    def __init__(self, directory: Path) -> None:
-        self.directory = directory
-        self._known: tuple[int, int, int] | None = None
-        self._forget()
-
-    def _forget(self) -> None:
-        self._contents, self._lines, self.bytes = Contents(stop(self.directory)), 0, 0
-
-    def update(self) -> bool:
-        """Read what was added; whether there was anything."""
-        status, header_status = os.stat(self.directory / CURVES), os.stat(self.directory / RUN)
-        # Numbers of deleted files are used again: the date of `run.json` tells one run from the next.
-        file = status.st_ino, header_status.st_ino, header_status.st_mtime_ns
-        if file != self._known or status.st_size < self.bytes:
-            header = read_header(self.directory)
-            if isinstance(header, DatasetHeader):
-                raise ValueError(f"{self.directory} holds a dataset, which has no curves over time.")
-            self._header, self._known = header, file
-            self._forget()
-        before = self.bytes
-        if status.st_size > before:
-            try:
-                self._lines, self.bytes = read_on(
-                    self._contents, self.directory, stop(self.directory), self._lines, before
-                )
-            except BaseException:
-                self._known = None
-                raise
-        return self.bytes > before
-
-    @property
-    def evaluations(self) -> int:
-        return self._contents.evaluations
-
-    @property
-    def trajectory(self) -> Trajectory:
-        """Everything so far, without the points beside the curves: those of a growing run are read by `load`."""
-        return self._contents.trajectory(self._header.clock, self._header.origin, Points({}))
+from tiltmeter.shown_text import warn_caller
 
 
 def save(what: Trajectory | xr.Dataset, path: str | os.PathLike[str]) -> None:
@@ -125,28 +60,20 @@ def load(path: str | os.PathLike[str]) -> Trajectory | xr.Dataset:
     ...     print(error)
     `path` should be a run directory. Found nothing at runs/nowhere.
 
-    An incomplete last line, as a killed writer leaves it, is dropped. Any other damage is an error that names it.
-    Points stay in their files until they are used, so do not move the directory while they are needed.
+    A finished run is whole to its last byte, or it is an error that names the damage. Of a run that is going on or died
+    the longest part counts whose lines, arrays and points all verify; a warning says what was dropped behind it. (The
+    torn last line of a killed writer was never acknowledged and is dropped without a word.) Points stay in their files
+    until they are used, so do not move the directory while they are needed.
 
     Args:
         path: Run directory.
     """
-    directory = checked_path("path", path)
-    header = read_header(directory)
-    # Read only to detect damage.
-    read_end(directory)
-    try:
-        if isinstance(header, TrajectoryHeader):
-            return read_trajectory(directory, header)
-        contents, _ = read(directory, stop(directory))
-        return contents.dataset(header.attrs)
-    except BadLine:
-        raise
-    except (ValueError, TypeError) as error:
-        if str(directory) in str(error):
-            raise  # already a sentence
-        fact = shortened(str(error)).rstrip(".")
-        raise ValueError(f"{directory} is damaged: its parts do not fit together. {fact}.") from None
+    run = read_run(checked_path("path", path))
+    if run.account is not None:
+        warn_caller(run.account)
+    if isinstance(run.header, DatasetHeader):
+        return run.contents.dataset(run.header.attrs)
+    return run.trajectory
 
 
 def _write(what: Trajectory | xr.Dataset, directory: Path) -> None:
@@ -169,6 +96,7 @@ def _write(what: Trajectory | xr.Dataset, directory: Path) -> None:
             lines.append({"kind": "coords", "coords": coords, "sizes": dict(what.sizes)})
             for variable, array in what.data_vars.items():
                 _append(lines, directory, "array", str(variable), array.drop_vars(list(array.coords)))
+        lines.sync()
         write_end(directory, End("finished", lines.end, diverged=diverged))
     finally:
         lines.close()
@@ -186,6 +114,7 @@ def _append_points(lines: Lines, directory: Path, slot: int, name: str, array: x
     records = RecordWriter(directory / POINTS / file)
     try:
         checksums = [f"{records.write(k, encode(values)):08x}" for k, values in enumerate(array.values)]
+        records.sync()
     finally:
         records.close()
     described = Layout.of(name, array).to_json()
