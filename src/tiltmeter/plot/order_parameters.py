@@ -35,8 +35,8 @@ def order_parameters(
     >>> len(chart.to_dict()["vconcat"])
     3
 
-    Of a trained network these are averages of its scores: M = E[s], R = E[s y], Q = E[s^2] over a group, and the alignment
-    R / sqrt(Q E[y^2]). They show what a gap hides: it is made of missing alignment (R) and of overshoot (Q).
+    Of a trained network these are averages of its scores over a group: M = E[s], R = E[s y], Q = E[s^2], and the
+    alignment R / sqrt(Q E[y^2]). They show what a gap hides: missing alignment (R) and overshoot (Q).
 
     Time scales: τ_M along the means, τ_R across them, τ_Q for the length.
 
