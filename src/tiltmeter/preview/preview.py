@@ -42,7 +42,7 @@ def preview(train: GroupedData, held_out: GroupedData | None = None, model: Any 
     >>> y = (x[:, 0] + np.where(late, 1.5, 0.2) * rng.normal(size=4000) > 0).astype(int)
     >>> view = preview(*GroupedData(x, y, np.where(late, "late", "early")).split(0.3))
     >>> print(view.claim)
-    Group late will have the higher false positive rate, 31 % against 5 %.
+    Group late will have the higher error: 30 % against 6 %. 24 points apart, 17 to 31.
 
     A linear theory is solved on the columns of the table and on random units that are never trained: gradient flow from
     zero, until the pooled held-out loss is least. No network is trained. On tables its end rates are about as close to
