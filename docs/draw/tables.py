@@ -172,9 +172,9 @@ def _named_lines() -> list[str]:
     one = _results("preview_statements")
     return [
         f"**Who is named.** In {one['statements']} statements (two attributes and seven splits of these tables) a "
-        f"group was named {one['named']} times. The training's own claim named another in {one['wrong']} of them, and nobody "
-        f"in {one['named where the training names nobody']}. Of {one['gaps with |z| > 3']} gaps of more than three "
-        f"standard errors {one['of these named']} were named. Of {one['random groupings']:,} random groupings "
+        f"group was named {one['named']} times. The training's own claim named another in {one['wrong']} of them, and "
+        f"nobody in {one['named where the training names nobody']}. Of {one['gaps with |z| > 3']} gaps of more than "
+        f"three standard errors {one['of these named']} were named. Of {one['random groupings']:,} random groupings "
         f"{one['of these named in any rate']} got a name."
     ]
 
