@@ -234,7 +234,7 @@ def in_points(curve: str, value: float, unit: bool = False) -> str:
     value = float(value)
     if curve not in RATES or abs(value) > NO_SHARE:
         return f"{value:.2g}"
-    points = f"{100 * value:.0f}" if abs(100 * value) >= 1 else f"{100 * value:.1f}"
+    points = f"{100 * value:.0f}" if abs(100 * value) >= 0.95 else f"{100 * value:.1f}"
     points = "0" if float(points) == 0 else points
     return f"{points} points" if unit else points
 
