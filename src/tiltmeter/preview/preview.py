@@ -282,7 +282,7 @@ class Preview(NotebookText):
         People are reweighted, their values stay: each of share, base rate, position, spread and rule is absent in one
         population, the theory of the columns is solved again there, and the change of the gap is added to that of the
         preview. A cause is named where its change exceeds those of random groups, for all causes and phases together,
-        and three points.
+        and three points; of rates only at the end, of the loss in every phase.
 
         Args:
             curve: Curve whose gap is explained; None: the declared rate of the question, else that of the claim.

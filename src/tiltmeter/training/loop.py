@@ -30,6 +30,7 @@ from tiltmeter.training.checkpoint import (
 )
 from tiltmeter.training.prepared import Prepared, check_training, delivered, prepared
 from tiltmeter.training.probe import Probe
+from tiltmeter.training.stability import warn_of_batch_limit
 from tiltmeter.training.update import Update
 
 
@@ -86,6 +87,7 @@ def train(
     try:
         kept = kept_by_interventions(Path(to)) if resume and to is not None else {}
         made = prepared(model, train, recipe, watch, seed, kept)
+        warn_of_batch_limit(model, made.data, made.recipe)
         torch.manual_seed(seed)
         deliver = made.laws.model
         probe = Probe(
