@@ -15,6 +15,8 @@ Kind = TypeVar("Kind")
 MOST_SEEDS = 10**8
 #: What most doors take.
 A_RUN = "a Trajectory, as of a Probe, `train` or `load`"
+#: What chooses steps.
+WHEN = "a choice of steps, as tm.record.every(1000)"
 
 
 def checked_kind(name: str, value: Any, kind: type[Kind] | tuple[type[Kind], ...], wanted: str) -> Kind:
@@ -27,6 +29,18 @@ def checked_kind(name: str, value: Any, kind: type[Kind] | tuple[type[Kind], ...
     if not isinstance(value, kind):
         raise TypeError(f"`{name}` should be {wanted}. Found {type(value).__name__}.")
     return value
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    """Return a value that is True or False, of Python or of NumPy.
+
+    >>> checked_flag("strict", "x")
+    Traceback (most recent call last):
+    TypeError: `strict` should be True or False. Found strict = 'x'.
+    """
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    raise TypeError(f"`{name}` should be True or False. Found {name} = {quoted(value)}.")
 
 
 def checked_list(name: str, value: Any, wanted: str) -> list[Any]:
@@ -48,6 +62,8 @@ def checked_path(name: str, value: Any) -> Path:
     """Return the value as the path of a file or folder."""
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"`{name}` should be the path of a file or folder. Found {type(value).__name__}.")
+    if not os.fspath(value):
+        raise ValueError(f"`{name}` should be the path of a file or folder. Found an empty text.")
     try:
         path = Path(value)
         os.fsencode(path)

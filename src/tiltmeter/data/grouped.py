@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+from tiltmeter.arguments import checked_seed
 from tiltmeter.data.any_frame import is_table, read_table
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset, writable
 from tiltmeter.data.from_frame import TableReading
@@ -506,7 +507,7 @@ def stratified_split(members: Mapping[Hashable, np.ndarray], shares: Mapping[str
     if sum(shares.values()) >= 1:
         told = " + ".join(map(str, shares.values()))
         raise ValueError(f"`held_out` and `judge` should leave points to train on. Found {told} of all.")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     part_of = np.zeros(sum(map(len, members.values())), dtype=np.int8)
     for group, own in members.items():
         counts = [round(share * len(own)) for share in shares.values()]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from tiltmeter.arguments import checked_seeds
+from tiltmeter.arguments import checked_flag, checked_seeds
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.methods import Rehearsal, checked_method
 from tiltmeter.forecast.policy import Choice, choice_of, choose, twin_for
@@ -32,6 +32,7 @@ from tiltmeter.progress import Progress
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, stack
+from tiltmeter.shown_text import quoted
 
 
 def forecast(
@@ -106,6 +107,10 @@ def forecast(
     folder = None if to is None else Path(to)
     if folder is not None:
         check_folder(folder)
+    if budget is not None and (isinstance(budget, bool) or not isinstance(budget, (int, float)) or not budget > 0):
+        raise ValueError(f"`budget` should be a positive number of CPU seconds. Found budget = {quoted(budget)}.")
+    if not callable(progress):
+        checked_flag("progress", progress)
     means = Means(bool(progress), executor, folder, keep is not None)
     if seeds is not None:
         ahead = _over_weights(model, train, held_out, recipe, watch, seeds, method, means)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiltmeter.arguments import A_RUN, checked_kind, checked_share
+from tiltmeter.arguments import A_RUN, checked_flag, checked_kind, checked_share
 from tiltmeter.leaders.difference import ALL, Difference
 from tiltmeter.leaders.exact import exact_curve, revived
 from tiltmeter.leaders.headline import Headline, headline, headline_curve
@@ -291,6 +291,8 @@ def leaders(
     names = _names(trajectory, curves, question)
     first = trajectory[names[0]]
     pair = None if groups is None else the_pair(first, groups)
+    if every_pair is not None:
+        every_pair = checked_flag("every_pair", every_pair)
     judged = judgement(trajectory, names, pair, level, every_pair)
     exact = all("seed" not in trajectory[name].dims and exact_curve(trajectory, name) is not None for name in names)
     return Leaders(

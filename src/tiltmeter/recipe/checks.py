@@ -114,6 +114,11 @@ def _check_rates(recipe: Recipe) -> None:
             f"`schedule` should be a schedule, as tm.schedules.Cosine(0.1, 1000). Found the class "
             f"{recipe.schedule.__name__}: call it."
         )
+    if recipe.loss is not None and not (callable(recipe.loss) or hasattr(recipe.loss, "torch")):
+        raise TypeError(
+            "`loss` should be a loss of tm, as tm.Logistic(), or a callable of torch. Found "
+            f"{type(recipe.loss).__name__}."
+        )
     if recipe.schedule is not None and not callable(recipe.schedule):
         raise TypeError(
             "`schedule` should be a function of the step, as tm.schedules.Cosine(0.1, 1000), or make a torch "

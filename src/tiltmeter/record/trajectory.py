@@ -15,6 +15,7 @@ from tiltmeter.arguments import checked_kind, checked_list
 from tiltmeter.record.labelled import JSON, array_from_json, array_to_json
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.points import HeldPoints, Points, join_points
+from tiltmeter.shown_text import visible
 
 
 class LazyCurves(Mapping[str, xr.DataArray]):
@@ -272,7 +273,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
             lines.append(f"  diverged: {int(np.isfinite(self.diverged.values).sum())} of {self.diverged.size}")
         if self.points:
             lines.append(f"  points: {', '.join(self.points)}")
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
     def _repr_html_(self) -> str:
         from html import escape

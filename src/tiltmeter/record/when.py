@@ -177,6 +177,28 @@ def at(steps: Iterable[int]) -> At:
     return At(chosen)
 
 
+class StepsToCome:
+    """The chosen steps of a training whose length is not known, looked up a few at a time.
+
+    >>> to_come = StepsToCome(log_spaced(3))
+    >>> to_come.after(0), to_come.after(5), to_come.after(46)
+    (1, 10, 100)
+    """
+
+    def __init__(self, when: When) -> None:
+        self._when, self._known, self._until = when, list[int](), -1
+
+    def after(self, step: int) -> int:
+        """The first chosen step after this one; where none is found soon, one before which there is none."""
+        if isinstance(self._when, Every):
+            return self._when.n * (step // self._when.n + 1)
+        if step >= self._until:
+            self._until = 2 * step + 100
+            self._known = [one for one in self._when.steps(self._until) if one > step]
+        place = bisect_right(self._known, step)
+        return self._known[place] if place < len(self._known) else self._until + 1
+
+
 def missing_evaluations(steps: list[int]) -> str | None:
     """The evaluations of these steps, which a run will never have, in words; None if there are none.
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from tiltmeter.arguments import checked_kind, checked_list, checked_path
+from tiltmeter.fairness.why import refuse_other_than_why
 from tiltmeter.leaders.levels import levels
 from tiltmeter.plot.offline_page import page_html, script_json
 from tiltmeter.plugins import PARTS, plugin
@@ -65,6 +66,7 @@ def report(
         why: What `tangent(...).why(...)` says of the training data; None: left out.
         discovery: Groups nobody labelled, from `tm.discover`; None: left out.
     """
+    refuse_other_than_why("why", why)
     written, told = page(runs, path, title=title, question=question, why=why, discovery=discovery)
     label = told.get("positive_label")
     if label is not None and not label["declared"]:

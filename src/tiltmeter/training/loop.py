@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tiltmeter.arguments import checked_seed
+from tiltmeter.arguments import WHEN, checked_flag, checked_kind, checked_seed
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.modules.forward import Read
 from tiltmeter.modules.untouched import put_back, streams, untouched
@@ -75,7 +75,8 @@ def train(
         validation: Points with groups that an intervention on the model may fit; None: none.
     """
     check_training(model, train, held_out, recipe, watch, validation)
-    seed = checked_seed(seed)
+    seed, resume = checked_seed(seed), checked_flag("resume", resume)
+    checked_kind("checkpoint", checkpoint, When, WHEN)
     if resume and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     before = streams()

@@ -255,6 +255,8 @@ class Steering(nn.Module):
         if not isinstance(data, GroupedData):
             raise TypeError(f"`data` should be GroupedData. Found {type(data).__name__}.")
         self.groups, self._sizes = data.groups, np.asarray(list(data.sizes.values()), dtype=float)
+        if model is not None and not isinstance(model, nn.Module):
+            raise TypeError(f"`model` should be a torch.nn.Module, or None. Found {type(model).__name__}.")
         self._trained = [] if model is None else [model]  # in a list: no part of this module
         self.terms = OwnTerms(self.points, data, model, runs)
         self.beside = nn.ModuleList(self.terms.modules)

@@ -31,7 +31,7 @@ from tiltmeter.leaders.scorecard.selections import Last, Selection
 from tiltmeter.names import NOBODY
 from tiltmeter.pairs import SURE
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, visible
 
 #: Parts of the baseline's fall, in the mean loss, at which the loss clock is read.
 LEVELS = (0.5, 0.9)
@@ -219,7 +219,7 @@ class Scorecard(NotebookText):
 
     def __str__(self) -> str:
         lines = [row.sentence(self.baseline.name, self.curve) for row in self.rows]
-        return "\n".join([*lines, self.basis])
+        return visible("\n".join([*lines, self.basis]))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
