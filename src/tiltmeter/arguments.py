@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Mapping
@@ -41,6 +42,57 @@ def checked_flag(name: str, value: Any) -> bool:
     if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
         return bool(value)
     raise TypeError(f"`{name}` should be True or False. Found {name} = {quoted(value)}.")
+
+
+def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Refuse a value that is none of these.
+
+    >>> checked_choice("missing", 3, ("drop", "error"))
+    Traceback (most recent call last):
+    ValueError: `missing` should be one of 'drop' and 'error'. Found missing = 3.
+    """
+    if not any(value is one or (isinstance(value, str) and value == one) for one in choices):
+        *most, last = map(repr, choices)
+        raise ValueError(f"`{name}` should be one of {', '.join(most)} and {last}. Found {name} = {quoted(value)}.")
+
+
+def checked_scalar(name: str, value: Any) -> None:
+    """Refuse an array where one value is meant."""
+    if getattr(value, "ndim", 0) or getattr(value, "shape", ()):
+        raise TypeError(f"`{name}` should be a single value. Found {type(value).__name__}.")
+
+
+def checked_count(name: str, value: Any, most: int = 2**31) -> int:
+    """Return a whole number from 1 on.
+
+    >>> checked_count("chunk", 0)
+    Traceback (most recent call last):
+    ValueError: `chunk` should be a whole number from 1 to 2,147,483,648. Found chunk = 0.
+    """
+    try:
+        whole = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        whole = 0
+    if not 1 <= whole <= most:
+        raise ValueError(f"`{name}` should be a whole number from 1 to {most:,}. Found {name} = {quoted(value)}.")
+    return whole
+
+
+def checked_number(name: str, value: Any) -> float:
+    """Return a finite number."""
+    try:
+        found = float(value) if not isinstance(value, (bool, str, bytes)) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"`{name}` should be a finite number. Found {name} = {quoted(value)}.")
+    return found
+
+
+def checked_function(name: str, value: Any) -> None:
+    """Refuse what cannot be called; None is no function and is fine."""
+    if value is not None and not callable(value):
+        raise TypeError(f"`{name}` should be a function, or None. Found {type(value).__name__}.")
 
 
 def checked_list(name: str, value: Any, wanted: str) -> list[Any]:

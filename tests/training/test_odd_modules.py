@@ -368,7 +368,7 @@ def in_half_precision(model, optimiser, step):
 
 
 LOOPS = [plain, twice, shuffled, clipped, with_validation, in_half_precision]
-MAKE = {**{kind: Odd for kind in ODD}, **{kind: Own for kind in OWN}}
+MAKE = {**dict.fromkeys(ODD, Odd), **dict.fromkeys(OWN, Own)}
 
 
 def train(kind, watched, loop=plain, held_out=HELD_OUT):

@@ -12,6 +12,7 @@ from torch import nn
 
 from tiltmeter.advice.advice import PLAIN, Advice, advice_card
 from tiltmeter.advice.paired_changes import LAST, paired_changes
+from tiltmeter.arguments import checked_kind, checked_list
 from tiltmeter.criteria import Criterion
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method
@@ -92,6 +93,14 @@ def advise(
         executor: Runs the parts side by side: of concurrent.futures, or a Dask client; None: one after the other.
         progress: Whether the plan and each finished training are printed on stderr.
     """
+    checked_kind("train", train, GroupedData, "GroupedData")
+    checked_kind("held_out", held_out, GroupedData, "GroupedData")
+    if question is not None and not isinstance(getattr(question, "asked", None), str):
+        raise TypeError(f"`question` should be a tm.Question, or None. Found {type(question).__name__}.")
+    if criterion is not None:
+        checked_kind("criterion", criterion, Criterion, "one of tm.fairness.criteria")
+    if curve is not None:
+        checked_kind("curve", curve, str, "the name of a curve")
     checked_recipe(recipe)
     if executor is not None:
         checked_executor(executor)
@@ -139,7 +148,11 @@ def _arms(interventions: Any, steps: int, curve: str) -> dict[str, tuple[Interve
     if not given:
         raise ValueError("`interventions` should hold at least one. Found none.")
     return {
-        name: checked_interventions((arm,) if isinstance(arm, Intervention) else tuple(arm))
+        str(name): checked_interventions(
+            (arm,)
+            if isinstance(arm, Intervention)
+            else checked_list("interventions", arm, "an intervention or several")
+        )
         for name, arm in given.items()
     }
 

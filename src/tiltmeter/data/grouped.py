@@ -9,7 +9,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
-from tiltmeter.arguments import checked_seed
+from tiltmeter.arguments import checked_list, checked_seed
 from tiltmeter.data.any_frame import is_table, read_table
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset, writable
 from tiltmeter.data.from_frame import TableReading
@@ -104,6 +104,8 @@ class GroupedData:
         columns: Sequence[Any] | None = None,
         question: Question | None = None,
     ) -> None:
+        if groups is not None:
+            groups = checked_list("groups", groups, "a list of group labels")
         if y is None and group is None and not is_table(x):
             x, y, group = read_dataset(x)
         if is_table(x):

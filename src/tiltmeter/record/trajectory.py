@@ -316,6 +316,9 @@ def stack(
         dim: Name of the new dimension.
         labels: Labels along it; None: the seeds of the runs if each has exactly one, else 0, 1, 2, ...
     """
+    checked_kind("dim", dim, str, "the name of a dimension")
+    if labels is not None:
+        labels = checked_list("labels", labels, "a list of labels")
     trajectories = checked_list("trajectories", trajectories, "a list of trajectories")
     for one in trajectories:
         checked_kind("trajectories", one, Trajectory, "a list of trajectories")

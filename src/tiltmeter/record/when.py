@@ -169,6 +169,8 @@ def at(steps: Iterable[int]) -> At:
     Args:
         steps: Steps of the evaluations, in any order.
     """
+    if getattr(steps, "ndim", 1) == 0:
+        raise TypeError(f"`steps` should be a list of integers. Found steps = {steps!r}.")
     if not isinstance(steps, Iterable) or isinstance(steps, (str, bytes)):
         raise TypeError(f"`steps` should be a list of integers. Found steps = {steps!r}.")
     chosen = tuple(sorted({_step("steps", step) for step in steps}))

@@ -66,6 +66,10 @@ def report(
         why: What `tangent(...).why(...)` says of the training data; None: left out.
         discovery: Groups nobody labelled, from `tm.discover`; None: left out.
     """
+    if discovery is not None:
+        from tiltmeter.discover.discovery import Discovery
+
+        checked_kind("discovery", discovery, Discovery, "what tm.discover returns, or None")
     refuse_other_than_why("why", why)
     written, told = page(runs, path, title=title, question=question, why=why, discovery=discovery)
     label = told.get("positive_label")

@@ -77,7 +77,7 @@ def train(
     check_training(model, train, held_out, recipe, watch, validation)
     seed, resume = checked_seed(seed), checked_flag("resume", resume)
     checked_kind("checkpoint", checkpoint, When, WHEN)
-    if resume and to is None:
+    if to is None and resume:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     before = streams()
     try:

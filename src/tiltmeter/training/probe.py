@@ -20,7 +20,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
-from tiltmeter.arguments import checked_flag
+from tiltmeter.arguments import checked_flag, checked_kind
 from tiltmeter.data.arrays import is_tensor
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.answers import Answers
@@ -189,6 +189,8 @@ class Probe:
         strict: bool = False,
         budget: float | None = 0.1,
     ) -> None:
+        if settings is not None:
+            checked_kind("settings", settings, Mapping, "a mapping of names to values")
         _check(model, held_out, chunk, budget)
         strict, resume = checked_flag("strict", strict), checked_flag("resume", resume)
         if deliver is not None and not callable(deliver):

@@ -12,6 +12,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 
+from tiltmeter.arguments import checked_count
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.checked import checked_interventions
@@ -241,6 +242,8 @@ class Steering(nn.Module):
         proportions: Mapping[Any, float] | None = None,
         runs: int | None = None,
     ) -> None:
+        if runs is not None:
+            checked_count("runs", runs)
         super().__init__()
         given = checked_interventions((laws,) if isinstance(laws, Intervention) else laws)
         self.law = next((law for law in given if isinstance(law, GroupIntervention)), None)

@@ -266,6 +266,10 @@ def scorecard(
         select: At which evaluation each run is judged; None: `tm.fairness.selections.Last()`.
         level: Error rate of the changes of leader in each run.
     """
+    if shares is not None:
+        checked_kind("shares", shares, Mapping, "a mapping of groups to shares")
+    if select is not None and not (hasattr(select, "on") and callable(getattr(select, "evaluations", None))):
+        raise TypeError(f"`select` should be a rule of tm.fairness.selections, or None. Found {type(select).__name__}.")
     if not isinstance(runs, Mapping):
         raise TypeError(
             f'`runs` should be {{name: run}}, as {{"plain": run, "dro": other}}. Found {type(runs).__name__}.'
