@@ -34,6 +34,10 @@ def test_the_page_shows_the_interventions():
     assert TABLES.shown("interventions.md") == TABLES.intervention_table()
 
 
+def test_the_page_shows_how_close_previews_were():
+    assert TABLES.shown("preview.md") == TABLES.preview_table()
+
+
 def test_every_measure_has_a_page():
     table = TABLES.measure_table()
     for name in MEASURES:

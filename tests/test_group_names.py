@@ -24,8 +24,7 @@ def run():
 
 
 SAID = {
-    "leaders": tm.leaders,
-    "levels": tm.fairness.levels,
+    "leaders": lambda run: tm.leaders(run, groups=(("women", "x"), ("men", "y"))),
     "calibration": tm.fairness.calibration,
     "stopping": tm.fairness.stopping,
     "why": tm.fairness.why,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -124,6 +125,43 @@ def measure_table() -> str:
     return "\n".join(lines)
 
 
+#: What stands in the table of previews, and how the rows of its benchmark are called.
+JUDGED = {
+    "preview": "the preview",
+    "another seed": "another seed of the training",
+    "columns": "the columns alone",
+    "pilot": "the first 5 % of the training",
+}
+NETWORKS = {"64": "64", "128-64 LayerNorm GELU": "128-64"}
+
+
+def preview_table() -> str:
+    """How close previews are to trainings, from the rows that `benchmarks/preview.py judge` stored."""
+    found = json.loads((DOCS.parent / "benchmarks/results/preview.json").read_text(encoding="utf-8"))
+    heads = ["network", "groups of", "who says it", "within 3 points", "median", "90 %", "rms", "end rates"]
+    lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
+    for network, name in NETWORKS.items():
+        for kind, people in (("large", "200 and more"), ("small", "20 to 200")):
+            for word, said in JUDGED.items():
+                one = found[network][f"{word}, {kind}, kept"]
+                numbers = [
+                    f"{100 * one['within 3']:.0f} %",
+                    *(f"{one[part]:.1f}" for part in ("median", "90 %", "rms")),
+                ]
+                lines.append(f"| {' | '.join([name, people, said, *numbers, str(one['cells'])])} |")
+    refused = found["refused"]
+    parts = [f"{found['tasks'] - len(refused)} of {found['tasks']} tables; refused: {', '.join(refused)}."]
+    for network, name in NETWORKS.items():
+        kept, away = (found[network][f"ratio by disagreement, {label}"] for label in ("kept", "refused"))
+        inside = [found[network][f"inside the band, {kind}, kept"] for kind in ("large", "small")]
+        large, small = (f"{100 * share:.0f} % of {count}" for share, count in inside)
+        parts.append(
+            f"Network {name}: ratio {kept[0]:.2f} ({kept[1]:.2f} to {kept[2]:.2f}) on kept tables, {away[0]:.2f} on "
+            f"refused ones; gaps inside the 90 % band: {large} (large groups), {small} (small ones)."
+        )
+    return "\n".join([*lines, "", " ".join(parts)])
+
+
 def shown(page: str) -> str:
     """The table that a page shows now."""
     return (DOCS / page).read_text(encoding="utf-8").split(START)[1].split(END)[0].strip()
@@ -138,3 +176,4 @@ def write(page: str, table: str) -> None:
 if __name__ == "__main__":
     write("interventions.md", intervention_table())
     write("lab/measures.md", measure_table())
+    write("preview.md", preview_table())

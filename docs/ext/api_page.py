@@ -22,7 +22,7 @@ TOPICS = {
     "data": ("Data and questions", ("data", "question")),
     "theory": ("Theory and simulation", ("theory", "schedules")),
     "training": ("Training", ("training", "recipe", "losses", "modules")),
-    "forecast": ("Forecast and advice", ("forecast", "advice")),
+    "forecast": ("Forecast and advice", ("forecast", "preview", "advice")),
     "interventions": ("Interventions", ("interventions",)),
     "measures": ("Measures", ("measures",)),
     "leaders": ("Who leads, and fairness", ("leaders", "fairness", "criteria", "discover")),

@@ -14,8 +14,9 @@ TIMES = np.array([0.0, 1.0, 2.0, 4.0, 8.0])
 def run(gap, scatter=0.001, points=0.001, seeds=6):
     """Group a is worse off by `gap` at each time; seeds scatter evenly about that."""
     spread = scatter * np.linspace(-1.0, 1.0, seeds)
-    a = 0.5 + np.asarray(gap)[:, None] + spread
-    values = np.stack([a, np.full_like(a, 0.5)], axis=1)
+    both = np.where(TIMES == 0.0, 1.5, 0.5)[:, None]
+    a = both + np.asarray(gap)[:, None] + spread
+    values = np.stack([a, np.broadcast_to(both, a.shape)], axis=1)
     coords = {"time": TIMES, "group": ["a", "b"], "seed": range(seeds)}
     loss = xr.DataArray(values, dims=("time", "group", "seed"), coords=coords, attrs={"better": "lower"})
     return Trajectory({"loss": loss, "loss_se": xr.full_like(loss, points)}, "step", Origin("training"))

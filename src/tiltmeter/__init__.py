@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from tiltmeter import theory as theory
     from tiltmeter import training as training
     from tiltmeter.advice.advise import advise as advise
+    from tiltmeter.changes.compare import compare as compare
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.discover.discover import discover as discover
     from tiltmeter.explorer.live import live as live
+    from tiltmeter.fairness.gate import gate as gate
     from tiltmeter.forecast import methods as methods
     from tiltmeter.forecast.forecast import forecast as forecast
     from tiltmeter.forecast.kernel.network_kernels import tangent as tangent
@@ -36,6 +38,7 @@ if TYPE_CHECKING:
     from tiltmeter.leaders.scorecard.scorecard import scorecard as scorecard
     from tiltmeter.losses import Logistic as Logistic
     from tiltmeter.losses import Square as Square
+    from tiltmeter.preview.preview import preview as preview
     from tiltmeter.question import Question as Question
     from tiltmeter.recipe import Recipe as Recipe
     from tiltmeter.recipe import Watch as Watch

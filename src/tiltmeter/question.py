@@ -83,6 +83,23 @@ class Question:
         counted = {"fpr": f"Of those who {_without(self.outcome)}, ", "tpr": f"Of those who {self.outcome}, "}
         return f"{counted.get(curve, '')}{first} and {second} were {self.decision}."
 
+    def who(self, curve: str) -> str:
+        """Of whom a rate is a share: "reoffended", "did not reoffend", or "" where it is a share of all."""
+        if self.outcome is None:
+            return ""
+        return {"tpr": self.outcome, "fpr": _without(self.outcome)}.get(curve, "")
+
+    def shares(self, curve: str) -> str:
+        """A share of a curve in the words of the task, to be filled in; "" where there are none.
+
+        >>> Question("flagged", "reoffended", "burden").shares("fpr").format(share="23 %", are="are")
+        '23 % of those who did not reoffend are flagged'
+        """
+        if self.decision is None or curve not in ("fpr", "tpr", "positive_rate"):
+            return ""
+        who = self.who(curve)
+        return f"{{share}}{f' of those who {who}' if who else ''} {{are}} {self.decision}"
+
     def better(self, curve: str) -> str | None:
         """Which way is better for a person where the question decides that; None: as for every task."""
         return "lower" if curve == "positive_rate" and self.kind == "burden" else None

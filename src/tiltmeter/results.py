@@ -18,6 +18,11 @@ if TYPE_CHECKING:
     from tiltmeter.leaders.scorecard.score import Score as Score
     from tiltmeter.leaders.scorecard.score import SeedMean as SeedMean
     from tiltmeter.leaders.scorecard.scorecard import Scorecard as Scorecard
+    from tiltmeter.preview.causes import Causes as Causes
+    from tiltmeter.preview.confirm import Confirmed as Confirmed
+    from tiltmeter.preview.ladder import Ladder as Ladder
+    from tiltmeter.preview.preview import Preview as Preview
+    from tiltmeter.preview.saved import load_preview as load_preview
     from tiltmeter.report import page as page
     from tiltmeter.report.model_card import to_model_card as to_model_card
 

@@ -255,7 +255,7 @@ def test_show_a_dataset_of_ones_own(run, tmp_path):
 def test_a_verb_that_needs_torch_says_so(run, tmp_path, monkeypatch):
     (tmp_path / "short.toml").write_text("[training]\nlr = 0.1\nsteps = 2\n")
     monkeypatch.setitem(sys.modules, "torch", None)
-    for argv in (("train", "short.toml"), ("forecast", "short.toml"), ("measure", "effective-rank")):
+    for argv in (("train", "short.toml"), ("forecast", "short.toml", "--rehearse"), ("measure", "effective-rank")):
         code, out, err = run(*argv)
         assert (code, out) == (2, "")
         assert err == f"tiltmeter: `tiltmeter {argv[0]}` needs PyTorch: pip install 'tiltmeter[torch]'\n"

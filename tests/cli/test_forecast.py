@@ -44,8 +44,9 @@ def digits_file(in_a_folder):
 def test_a_sentence_first_then_what_is_promised(run, in_a_folder):
     code, out, err = run("forecast", "digits.toml", "--save", "ahead.svg")
     assert code == 0
-    assert "will have the lower true positive rate" in out.splitlines()[0]
-    assert "exact on the same machine; reliable up to step 200." in out
+    assert out.startswith("Group turned will have an error of ")
+    assert "The true positive rates will differ: " in out.splitlines()[0]
+    assert "exact on the same machine; reliable up to step 200; " in out
     assert "One rehearsal with the run's own batches: about" in err
     assert "<svg" in (in_a_folder / "ahead.svg").read_text()
 

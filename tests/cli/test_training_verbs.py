@@ -46,7 +46,7 @@ class TestTrain:
         code, out, err = run("train", "digits.toml", "--to", "one", "--save", "one.svg")
         assert code == 0, err
         assert out.startswith("Group ")
-        assert "lower loss" in out.splitlines()[0]
+        assert " error of " in out.splitlines()[0]
         assert "Training on 1,000 points, with 1,794 held-out points" in err
         assert (tmp_path / "one.svg").exists()
         code, again, _ = run("train", "digits.toml", "--to", "one", "--resume")
@@ -124,7 +124,7 @@ class TestTrain:
         assert groups[0] == ("F", "x")
         assert len(groups) == 6
         out = run("show", "run")[1]
-        assert "than all" in out
+        assert "others" in out
         rows = [line for line in out.splitlines() if line.strip().startswith(("F & ", "M & "))]
         assert len(rows) == 6  # one for each group, and none without a verdict
         assert all(row.rstrip().endswith(("higher", "lower", "not clear", "not judged")) for row in rows)
@@ -238,7 +238,7 @@ class TestFollow:
         self.write(tmp_path / "done", 3, 0)
         code, out, _ = run("show", "done", "--follow")
         assert code == 0
-        assert out.count("Group a has the lower loss throughout.") == 1
+        assert out.count("Group b has the higher loss: 0.667 against 0.333.") == 1
 
     def test_what_is_no_run(self, run):
         code, _, err = run("show", "nowhere", "--follow")

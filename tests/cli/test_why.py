@@ -39,7 +39,7 @@ def test_every_difference_has_its_limits_only_when_asked(folder, run):
     assert why.count("men minus women") == len(rows)
     low, high = (f"{100 * abs(rows.loc['tpr', name]):.1f}" for name in ("low", "high"))
     assert f"{low} to {high}" in why
-    assert "any is wrong in at most 5 % of runs." in why
+    assert "at most 5 of 100 have any clear difference." in why
 
 
 @pytest.mark.parametrize("flags", [(), ("--why",)])

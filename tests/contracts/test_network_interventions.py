@@ -107,6 +107,7 @@ CALLS = {
     "forecast": ("twin", lambda recipe: losses(tm.forecast(model(), TRAIN, HELD_OUT, recipe, method=WHOLE))),
     "advise": ("twin", lambda recipe: losses(advised(recipe))),
     "nowcast": ("none", lambda recipe: losses(tm.nowcast(5, model(), TRAIN, HELD_OUT, recipe, optimiser=plain_sgd()))),
+    "preview": ("none", lambda recipe: losses(tm.preview(TRAIN, HELD_OUT, recipe=recipe).run)),
     "forecast by the kernel": (
         "forecast",
         lambda recipe: losses(tm.forecast(model(), TRAIN, HELD_OUT, recipe, method=tm.methods.Kernel())),

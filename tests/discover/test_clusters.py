@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import tiltmeter as tm
-from discovered_runs import STEPS, made_run, margins
+from discovered_runs import made_run, margins
 
 RNG = np.random.default_rng(0)
 POINTS = 3000
@@ -145,4 +145,4 @@ def test_several_classes_have_clusters_within_their_labels():
     assert "The entropy of predictions is not known" in discovery.licence
     members = discovery.group(features={"input": x}, labels=y)
     assert set(members[odd]) == {discovery.clear[0].name}
-    assert len(STEPS) == len(discovery.clear[0].difference.times) + 1  # the untrained network is not judged
+    assert discovery.clear[0].difference.times[0] > 0  # the untrained network is not judged

@@ -56,7 +56,10 @@ def trained(watched, held_out, **settings):
 def test_every_evaluation_is_drawn_once_and_the_card_comes_last(notebook):
     run, _ = trained(tm.live, data(), settings={"steps": 6})
     assert len(notebook.shown) == 4  # steps 0, 2 and 4; then the card
-    assert "While it trains, 3 of 4 planned evaluations; all tested together, 5 % error rate." in notebook.shown[2]
+    assert (
+        "While it trains, 3 of 4 planned evaluations; all tested together. At most 5 of 100 such statements are wrong."
+        in notebook.shown[2]
+    )
     assert "Loss of each group up to step 4" in notebook.shown[2]
     assert notebook.shown[2].count("<path") == 2
     assert notebook.shown[-1].startswith(tm.leaders(run).headline._repr_html_())

@@ -69,8 +69,8 @@ def test_a_running_run_is_judged_by_its_plan_and_a_finished_one_by_its_bands(tmp
         recorder.append(step, loss)
     told = run_judgement(str(tmp_path), ["live"], "loss")
     assert told["sentence"] == (
-        "Group a has the lower loss throughout.\n"
-        "While it trains, 3 of 20 planned evaluations; all tested together, 5 % error rate."
+        "Group b has the higher loss: 0.9 against 0.2. 0.7 apart, 0.66 to 0.74. Clear from step 0 of 2 on.\n"
+        "While it trains, 3 of 20 planned evaluations; all tested together. At most 5 of 100 such statements are wrong."
     )
     assert (told["planned"], told["stopping"]) == (20, [])
     assert run_summaries(str(tmp_path), ["live"])["live"] == {"leader": "a", "crossing": None}

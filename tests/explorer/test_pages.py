@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import tiltmeter as tm
-from tiltmeter.plugins import is_installed
+from tiltmeter.plugins import PARTS, is_installed
 
 lab = pytest.importorskip("tiltmeter_lab")
 example_cell = pytest.importorskip("tiltmeter_lab.study.example_cell")
@@ -25,7 +25,7 @@ PAGES = [
     "runs",
     "forecast",
     "studies",
-    *(["verdicts"] if is_installed("evidence") else []),
+    *(["verdicts"] if is_installed(PARTS, "evidence") else []),
     "lessons",
 ]
 #: Something that is there when a page has its content.

@@ -237,5 +237,6 @@ def test_a_lead_that_is_no_longer_shown_does_not_lead_now(tmp_path):
     tm.save(
         tm.Trajectory({"loss": loss, "loss_se": 0 * loss + 0.01}, "step", tm.record.Origin("example")), tmp_path / "run"
     )
-    assert "Group a had the lower loss up to step 4." in run_judgement(str(tmp_path), ["run"], "loss")["sentence"]
+    told = run_judgement(str(tmp_path), ["run"], "loss")["sentence"]
+    assert "During training group b was worse off, from step 1 to 4; at the end no difference is clear." in told
     assert run_summaries(str(tmp_path), ["run"])["run"] == {"leader": "not clear", "crossing": None}

@@ -12,11 +12,11 @@ from tiltmeter.forecast.bands import (
     Promise,
     calibrated,
     calibrated_scale,
-    gap_band,
     spread_factor,
     spread_limits,
     with_promise,
 )
+from tiltmeter.leaders.promised_gaps import gap_band
 from tiltmeter.modules.networks import mlp
 
 

@@ -145,7 +145,10 @@ class TestMeasured:
         found = tm.leaders(measured(gap(0.1, 0.1, -0.1, -0.1)), "loss")
         assert [phase.leader for phase in found.phases] == ["b", "a"]
         assert [phase.driver for phase in found.phases] == [None, None]
-        assert found.headline.line == ("Group a has the lower loss from step 3 to the end. Before, group b led.")
+        assert found.headline.line == (
+            "Group b has the higher loss: 0.5 against 0.4. 0.1 apart. Clear from step 3 of 4 on. "
+            "Until step 2 group b was better off; they changed places at step 3."
+        )
 
 
 class TestGrids:

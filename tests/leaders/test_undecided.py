@@ -33,7 +33,8 @@ def test_a_clear_change_is_a_crossing_and_nothing_is_undecided():
 def test_a_change_of_sign_in_the_noise_is_undecided_and_no_crossing():
     found = tm.leaders(run([5, 4, 1, -1, 0.5, 5, 6], error=1.0), "loss")
     assert len(found.changes) == 0
-    assert found.headline.claim.startswith("Group b has the lower loss from step 6 to the end.")
+    assert found.headline.line.startswith("Group a has the higher loss: 6 against 0.")
+    assert "Clear from step 6 of 7 on." in found.headline.since
     assert "Bonferroni" in str(found)
     assert [(doubt.low, doubt.high, doubt.pair) for doubt in found.undecided] == [(2.0, 6.0, ("a", "b"))]
     assert str(found.undecided[0]) == "not clear between 2 and 6 whether a or b leads"
@@ -55,17 +56,17 @@ def test_a_forecast_names_no_leader_of_a_group_of_two_points():
     assert found.headline.leader == ""
     assert "loss of b" in found.reasons
     enough = tm.leaders(run([50, 40, 60], error=1.0, sizes=[["a", 80], ["b", 20]]), "loss")
-    assert enough.headline.claim.startswith("Group b will have the lower loss throughout.")
+    assert enough.headline.claim == "Group a will have the higher loss: 60 against 0."
 
 
 def test_a_forecast_without_a_promise_names_no_leader():
     ahead = run([50, 40, 60], error=1.0, sizes=[["a", 80], ["b", 80]])
     mute = ahead.replace({"loss": ahead["loss"], "loss_se": ahead["loss_se"]})
-    assert str(tm.leaders(mute, "loss")) == "This forecast promises nothing, so no leader is named."
+    assert str(tm.leaders(mute, "loss")) == "This forecast promises nothing, so nobody is named."
     assert tm.leaders(mute, "loss").differences == ()
 
 
 def test_strange_sizes_in_a_file_are_no_sizes():
     for sizes in (3, [3], [["a"]], [["a", 1, 2]], [["a", "1"]], {"a": 1}, [[{"x": 1}, 1]]):
         found = tm.leaders(run([50, 40, 60], error=1.0, sizes=sizes), "loss")
-        assert found.headline.claim.startswith("Group b will have the lower loss throughout.")
+        assert found.headline.claim == "Group a will have the higher loss: 60 against 0."

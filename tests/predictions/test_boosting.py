@@ -125,7 +125,7 @@ def test_several_seeds_are_stacked():
         )
         for seed in range(5)
     ]
-    assert "5 seeds" in str(tm.leaders(tm.stack(runs), "error"))
+    assert "5 trainings" in str(tm.leaders(tm.stack(runs), "error"))
 
 
 @pytest.mark.parametrize(

@@ -48,7 +48,7 @@ def small(made, **more):
 def test_one_run_has_all_its_parts(tmp_path, made):
     page = tm.report([small(made)], tmp_path / "run.html", question=tm.Question(kind="benefit"), title="Mine")
     text = words(page)
-    first = "Group a has the lower true positive rate, 40\u202f% against 70\u202f%."
+    first = "Group a has the lower true positive rate: 40\u202f% against 70\u202f%."
     assert f"<h1>{first}</h1>" in text
     for question in (
         *("Who is worse off?", "Could it be chance?", "Why do the measures disagree?", "What would an audit see?"),
@@ -173,7 +173,7 @@ def test_a_diverged_run_names_no_leader(tmp_path, made):
     run = small(made)
     ended = tm.Trajectory(dict(run), "step", run.origin, xr.DataArray(400.0), points=run.points)
     text = words(tm.report([ended], tmp_path / "run.html"))
-    assert "The run diverged at step 400, so no leader is named." in text
+    assert "The run diverged at step 400, so nobody is named." in text
     assert "<b>not judged</b>" in text
 
 
@@ -217,7 +217,7 @@ def test_what_cannot_be_reported(tmp_path):
 
 def test_the_card_gives_values_with_limits(made):
     card = model_card(findings(small(made), "", tm.Question(kind="benefit")))
-    assert "- Group a has the lower true positive rate, 40 % against 70 %, at step 500, the last evaluation." in card
+    assert "- Group a has the lower true positive rate: 40 % against 70 %. 30 points apart, 14 to 44." in card
     assert "- Who is worse off? A, by true positive rate. True positive rate: b 30 points (" in card
     assert "| a | 40 % (31 to 50) |" in card  # Wilson's limits of 40 of 100
     assert markdown(["x|y"], [["1"]])[0] == r"| x\|y |"

@@ -5,8 +5,8 @@ import pytest
 
 import tiltmeter as tm
 from tiltmeter import SGD, Fixed, Flow, drivers, load, predict, save, teacher_mixture
-from tiltmeter.fairness import memorisation, stopping
-from tiltmeter.theory import Descent
+from tiltmeter.fairness import stopping
+from tiltmeter.theory import Descent, memorisation
 
 CENTRED = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
 TIMES = np.geomspace(0.01, 100.0, 60)

@@ -106,7 +106,7 @@ def test_an_ensemble_keeps_every_seed():
     own = runs.points["loss"].coords["group"].values == "b"
     mean = runs.points["loss"].values[:, own].mean(1)
     np.testing.assert_allclose(mean, runs["loss"].sel(group="b", time=runs.points["loss"].time), rtol=1e-5)
-    assert tm.leaders(runs).scope == "recipe"
+    assert tm.leaders(runs).scope == "trainings"
 
 
 def test_a_run_taken_up_at_an_earlier_step_drops_the_lost_looks(tmp_path):
@@ -216,7 +216,7 @@ class TestMisread:
         run = tm.train(model(), train, held_out, tm.Recipe(lr=50.0, steps=300, loss=tm.Square()))
         assert run.diverged is not None
         judged = tm.leaders(run)
-        assert "so no leader is named" in str(judged)
+        assert "so nobody is named" in str(judged)
         assert (judged.phases, judged.changes, judged.last) == ((), (), "")
 
     def test_points_of_the_wrong_width_are_refused_in_a_sentence(self):

@@ -452,8 +452,7 @@ def judge_chance(number: int) -> dict[str, Any]:
     cause = tm.tangent(model, train, held_out, sample=500).why(recipe, step=100)
     return {
         "number": number, "data": name, "leader": led.headline.leader not in ("", None),
-        "intervention": any(not advice.changes[name].alike for name in advice.better),
-        "for all alike": bool(advice.better) and all(advice.changes[name].alike for name in advice.better),
+        "intervention": advice.confirmed is not None and advice.confirmed.helps,
         "cause": cause_named(cause), "claim": led.headline.line, "why": str(cause), "advice": advice.headline,
     }  # fmt: skip
 

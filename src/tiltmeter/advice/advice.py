@@ -11,12 +11,12 @@ from typing import Any, cast
 import numpy as np
 
 from tiltmeter import criteria
-from tiltmeter.advice.paired_changes import PairedChange, worst_at_end
+from tiltmeter.changes.change import Change
 from tiltmeter.criteria import Criterion
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.kinds import ModelIntervention
 from tiltmeter.interventions.stored import intervention_from_json
-from tiltmeter.leaders.headline import RATES, amounts, size_of, term
+from tiltmeter.leaders.headline import RATES, amounts, capital, in_points, term
 from tiltmeter.leaders.points import kept_points
 from tiltmeter.leaders.scorecard.score import Score
 from tiltmeter.leaders.scorecard.scorecard import Scorecard, scorecard
@@ -35,12 +35,22 @@ BEST = 3
 
 @dataclass(frozen=True)
 class Advice(NotebookText):
-    """Interventions by the worst group of the model that each would deliver; plain first, unless another is clear.
+    """Interventions by the gap that the headline of plain training names, in the models that they would deliver.
 
-    `curve` is the one that is judged. `card` is the scorecard of the forecasts (who pays, what it costs), of rates in
-    the error; `runs` the forecasts themselves, `interventions`
-    what was tried, `unranked` what was not, with the reason. `changes` are the paired differences to plain. `rehearsed`
-    says whether the network itself was trained; narrow copies only say what to try first.
+    Args:
+        card: The scorecard of the forecasts, of rates in the error.
+        runs: The forecasts themselves, plain training among them.
+        interventions: What was tried, by name.
+        unranked: What was not tried, with the reason.
+        method: How the trainings were forecast.
+        rehearsed: Whether the network itself was trained; narrow copies only say what to try first.
+        changes: What each changes against plain training, on the held-out points that choose.
+        criterion: What ranks instead of the gap, one of `tm.fairness.criteria`; None: the gap.
+        curve: The declared rate.
+        weights: Weights of the groups in the gap, so that it is positive where the named group is behind.
+        confirmed: The first choice against plain over fresh trainings, on the points that did not choose; None: not
+            confirmed, for the reason `unconfirmed`.
+        unconfirmed: Why the first choice was not confirmed.
     """
 
     card: Scorecard
@@ -49,51 +59,56 @@ class Advice(NotebookText):
     unranked: Mapping[str, str]
     method: str
     rehearsed: bool
-    changes: Mapping[str, PairedChange] = field(default_factory=dict)
+    changes: Mapping[str, Change] = field(default_factory=dict)
     criterion: Criterion | None = None
     curve: str = "loss"
+    weights: tuple[float, ...] = ()
+    confirmed: Change | None = None
+    unconfirmed: str = ""
 
     def value(self, run: Trajectory) -> float:
-        """The number that ranks: lower is better; infinity where a run diverged."""
-        if self.criterion is None:
-            return worst_at_end(run, self.curve)
+        """The number that ranks: the size of the gap at the end, or the criterion; infinity where a run diverged."""
         if run.diverged is not None and not bool(run.diverged.isnull().all()):
             return float("inf")
-        return float(np.asarray(self.criterion.of(run)).mean())
+        if self.criterion is not None:
+            return float(np.asarray(self.criterion.of(run)).mean())
+        last = run[self.curve].isel(time=-1)
+        values = (last.mean("seed") if "seed" in last.dims else last).values.astype(float)
+        return float(abs(values @ np.asarray(self.weights))) if self.weights else float(np.ptp(values))
 
     @property
     def better(self) -> tuple[str, ...]:
-        """Interventions that clearly serve the worst group better than plain training, the best first.
-
-        A rate can be bought with errors, as by deciding positive more often: of rates, what no group pays for comes
-        first.
-        """
+        """Interventions with which the gap clearly shrinks and against which nothing speaks, the smallest gap first."""
         if not self.rehearsed:
             return ()
-        clear = [name for name, change in self.changes.items() if change.better]
-        bought = {row.name for row in self.card.rows if row.paid and self.curve != self.card.curve}
-        return tuple(sorted(clear, key=lambda name: (name in bought, self.value(self.runs[name]))))
+        return tuple(sorted(self._helping, key=lambda name: self.value(self.runs[name])))
+
+    @property
+    def _helping(self) -> list[str]:
+        return [name for name, change in self.changes.items() if change.helps]
 
     @property
     def ranked(self) -> tuple[Score, ...]:
-        """All rows: what is clearly better than plain, then plain, then the rest; what diverges comes last.
+        """All rows: what helps, then plain, then what does not clearly help, then what is not recommended.
 
         Narrow copies are ranked as they are, plain among them.
         """
         values = {row.name: self.value(self.runs[row.name]) for row in self.card.rows}
         if not self.rehearsed:
             return tuple(sorted(self.card.rows, key=lambda row: values[row.name]))
-        place = {name: number for number, name in enumerate(self.better)}
-        return tuple(
-            sorted(
-                self.card.rows,
-                key=lambda row: (0 if row.name in place else 1 if row.name == PLAIN else 2, values[row.name]),
-            )
-        )
+        helping = set(self._helping)
+
+        def place(row: Score) -> int:
+            if row.name == PLAIN:
+                return 1
+            change = self.changes.get(row.name)
+            return 0 if row.name in helping else 3 if change is None or change.reason else 2
+
+        return tuple(sorted(self.card.rows, key=lambda row: (place(row), values[row.name])))
 
     @property
     def best(self) -> tuple[str, ...]:
-        """Up to three: those that are clearly better, or of narrow copies those to try first."""
+        """Up to three: those that help, or of narrow copies those to try first."""
         if self.rehearsed:
             return self.better[:BEST]
         names = [row.name for row in self.ranked]
@@ -102,68 +117,73 @@ class Advice(NotebookText):
     def __str__(self) -> str:
         lines = [self.headline, f"{self.method}, judged by {self._judged}."]
         rows = [self._cells(row) for row in self.ranked]
-        known = {"name": "", "worst": "worst", "change": "change (limits)", "gap": "gap", "error": "error"}
+        known = {"name": "", "gap": "gap", "change": "change (limits)", "error": "error", "selected": "selected"}
         heads = {key: head for key, head in known.items() if any(row.get(key) for row in rows)}
         widths = {key: max(len(head), *(len(row.get(key, "")) for row in rows)) for key, head in heads.items()}
         head_line = "  ".join(f"{head:<{widths[key]}}" for key, head in heads.items())
-        lines.append(f"    {head_line}  pays in {term(self.card.curve)}")
+        lines.append(f"    {head_line}  who pays")
         for place, row in enumerate(rows, 1):
             cells = "  ".join(f"{row.get(key, ''):<{width}}" for key, width in widths.items())
             lines.append(f"{place:>2}. {cells}  {row['pays']}".rstrip())
             if self.rehearsed and row["name"] == PLAIN and place < len(rows):
-                lines.append("Not clearly better than plain:")
+                lines.append("No clear gain, or not recommended:")
         if any("*" in row["name"] for row in rows):
             lines.append("* needs the group at every decision")
+        lines += [f"Not recommended: {name}, since {one.reason}." for name, one in self.changes.items() if one.reason]
         lines += [f"Not tried: {name}. {reason}" for name, reason in self.unranked.items()]
         return "\n".join(lines)
 
     @property
     def headline(self) -> str:
-        """The answer in one sentence."""
+        """The answer in one sentence, with numbers and the price."""
         if not self.rehearsed:
             if not self.best:
                 return "Nothing to try first: no narrow copy does better with an intervention than without."
             return f"Try first: {', '.join(self.best)}. Narrow copies do not say whether it is better than plain."
         if not self.better:
-            return "No intervention makes the worst group clearly better off than plain training does."
+            return "No change is clear." if self.changes else "No change can be judged: no points were kept."
         first = self.better[0]
-        alike = ", but so are all groups together" if self.changes[first].alike else ""
-        return f"With {first} the worst group is clearly better off than with plain training{alike}."
+        needs = "; it needs the group at every decision" if self._at_every_decision(first) else ""
+        if self.confirmed is not None and self.confirmed.helps:
+            sure = f" Confirmed by {self.confirmed.trainings} fresh trainings of each."
+            return f"{capital(first)}: {self.confirmed.sentence}{needs}.{sure}"
+        if self.confirmed is not None:
+            what = self.confirmed.reason or self.confirmed.sentence
+            return (
+                f"No change is clear; the best so far is {first}. Over {self.confirmed.trainings} fresh trainings of "
+                f"each: {what}{needs}."
+            )
+        return f"{capital(first)}: {self.changes[first].sentence}{needs}. Not confirmed: {self.unconfirmed}"
+
+    def _at_every_decision(self, name: str) -> bool:
+        arm = self.interventions.get(name, ())
+        return any(isinstance(one, ModelIntervention) and one.by_group for one in arm)
 
     @property
     def _judged(self) -> str:
-        if self.criterion is not None:
-            return self.criterion.name
-        return f"the worst group's {term(self.curve)} at the last evaluation"
+        return self.criterion.name if self.criterion is not None else f"the gap in {term(self.curve)} at the end"
 
     def _cells(self, row: Score) -> dict[str, str]:
-        """One row of the table: the worst group, its change against plain, gap and error of a rate, cost, who pays."""
-        run, value = self.runs[row.name], self.value(self.runs[row.name])
-        laws = self.interventions.get(row.name, ())
-        star = "*" if any(isinstance(one, ModelIntervention) and one.by_group for one in laws) else ""
+        """One row of the table: the gap, its change, error and selection of all, cost, who pays."""
+        value, change = self.value(self.runs[row.name]), self.changes.get(row.name)
+        star = "*" if self._at_every_decision(row.name) else ""
         if not np.isfinite(value):
-            return {"name": row.name + star, "worst": "diverges", "pays": ""}
-        worst = f"{value:.4g}" if self.criterion is not None else amounts(self.curve, abs(value))[0]
-        paid = ", ".join(group_name(one.group) for one in row.paid)
-        cells = {"name": row.name + star, "worst": worst, "pays": paid or ("" if row.name == PLAIN else "nobody")}
-        cells["pays"] += "; levels down" if row.levels_down else ""
+            return {"name": row.name + star, "gap": "diverges", "pays": ""}
+        cells = {"name": row.name + star, "pays": "" if row.name == PLAIN or change is None else "nobody"}
+        known = change or next(iter(self.changes.values()), None)
+        if known is not None:  # of the points that choose, as the changes are
+            value = known.gap.before if change is None else change.gap.after
+        cells["gap"] = f"{value:.4g}" if self.criterion is not None else in_points(self.curve, value)
+        if change is not None:
+            low, high = (in_points(self.curve, limit) for limit in (change.gap.low, change.gap.high))
+            cells["change"] = f"{in_points(self.curve, change.gap.change)} ({low} to {high})"
+            cells["pays"] = ", ".join(map(group_name, change.pays)) or cells["pays"]
+        for key, curve in (("error", "error"), ("selected", "positive_rate")):
+            if (share := _of_all(self.runs[row.name], curve)) is not None:
+                cells[key] = amounts("error", share)[0]
         if np.isfinite(row.cost) and row.cost > 1:
             cells["pays"] += f"; takes {row.cost:.3g} trainings"
-        if (error := _error_of_all(run)) is not None and self.curve != self.card.curve:
-            cells["gap"] = size_of(self.curve, float(np.ptp(run[self.curve].isel(time=-1).values))).split()[0]
-            cells["error"] = amounts("error", error)[0]
-        if (change := self.changes.get(row.name)) is not None and row.name != PLAIN:
-            cells["change"] = self._change(change, run)
-            cells["pays"] += "; clearly worse" if change.low > 0 else ""
         return cells
-
-    def _change(self, change: PairedChange, run: Trajectory) -> str:
-        """As the curve itself changes, in points of a rate."""
-        share = "point" in size_of(self.curve, 1.0)
-        sign = (-1.0 if better_of(self.curve, run[self.curve]) == "higher" else 1.0) * (100.0 if share else 1.0)
-        low, high = sorted((sign * change.low, sign * change.high))
-        digits = 1 if share else 3
-        return f"{sign * change.value + 0.0:+.{digits}f} ({low + 0.0:.{digits}f} to {high + 0.0:.{digits}f})"
 
     def judged_by(self, trained: Mapping[str, Trajectory]) -> JudgedAdvice:
         """Compare with the same interventions as trained, including the plain training."""
@@ -179,7 +199,6 @@ class Advice(NotebookText):
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        changes = {name: [change.value, change.low, change.high, change.alike] for name, change in self.changes.items()}
         return {
             "headline": self.headline,
             "method": self.method,
@@ -187,7 +206,9 @@ class Advice(NotebookText):
             "ranked": [row.to_json() for row in self.ranked],
             "better": list(self.better),
             "best": list(self.best),
-            "changes": changes,
+            "changes": {name: change.to_json() for name, change in self.changes.items()},
+            "confirmed": None if self.confirmed is None else self.confirmed.to_json(),
+            "unconfirmed": self.unconfirmed,
             "unranked": dict(self.unranked),
             "interventions": {name: [one.to_json() for one in arm] for name, arm in self.interventions.items()},
         }
@@ -202,6 +223,7 @@ class Advice(NotebookText):
             for number, run in enumerate(self.runs.values()):
                 save(run, aside / str(number))
             stored = {**self.to_json(), "runs": list(self.runs), "criterion": judged, "curve": self.curve}
+            stored["weights"] = list(self.weights)
             write_sealed_json(aside / "advice.json", stored)
 
 
@@ -239,9 +261,12 @@ def load_advice(path: str | os.PathLike[str]) -> Advice:
             stored["unranked"],
             stored["method"],
             stored["rehearsed"],
-            {name: PairedChange(*limits) for name, limits in stored["changes"].items()},
+            {name: Change.from_json(one) for name, one in stored["changes"].items()},
             criterion,
             curve,
+            tuple(map(float, stored["weights"])),
+            None if stored["confirmed"] is None else Change.from_json(stored["confirmed"]),
+            stored["unconfirmed"],
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{file} should be what Advice.save wrote. Found: {shortened(str(error))}") from None
@@ -254,10 +279,10 @@ def advice_card(runs: Mapping[str, Trajectory], curve: str) -> Scorecard:
     return scorecard(runs, curve if better_of(curve, runs[PLAIN][curve]) == "lower" else "loss")
 
 
-def _error_of_all(run: Trajectory) -> float | None:
-    """The error of all held-out points together at the last evaluation; None if no points were kept."""
+def _of_all(run: Trajectory, curve: str) -> float | None:
+    """A rate of all held-out points together at the last evaluation; None if no points were kept."""
     kept = kept_points(run)
-    curves = () if kept is None else kept.named(["error"])
+    curves = () if kept is None else kept.named([curve])
     return float(np.mean(curves[0].values[..., -1, :])) if curves else None
 
 
@@ -311,8 +336,7 @@ class JudgedAdvice(NotebookText):
         lines = [f"{'':<{width}}  forecast (rank)  trained (rank)"]
         for name, first, second in self.places:
             ahead, real = values[name]
-            # rates of which more is better have a minus where they are ranked
-            lines.append(f"{name:<{width}}  {abs(ahead):8.4f} {f'({first})':>6}  {abs(real):7.4f} {f'({second})':>6}")
+            lines.append(f"{name:<{width}}  {ahead:8.4f} {f'({first})':>6}  {real:7.4f} {f'({second})':>6}")
         known = f"rank correlation {self.correlation:.2f}; " if np.isfinite(self.correlation) else ""
         lines.append(
             f"{known}the first choice of the forecast came in at place {self.place_of_first} of {len(self.pairs)}."

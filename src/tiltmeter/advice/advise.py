@@ -8,11 +8,13 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 from torch import nn
 
 from tiltmeter.advice.advice import PLAIN, Advice, advice_card
-from tiltmeter.advice.paired_changes import LAST, paired_changes
 from tiltmeter.arguments import checked_kind, checked_list
+from tiltmeter.changes.change import Change
+from tiltmeter.changes.compare import PRICE, changes, gap_of
 from tiltmeter.criteria import Criterion
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.methods import Rehearsal, Twin, checked_method
@@ -26,13 +28,19 @@ from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.interventions.menu import menu
 from tiltmeter.interventions.model import GroupThreshold
+from tiltmeter.leaders.points import kept_points
+from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.progress import Progress, spell
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
-from tiltmeter.record import Trajectory, at, log_spaced
+from tiltmeter.record import Trajectory, at, log_spaced, stack
 
-#: Evaluations per factor of ten before the end of a training of which only the end is judged.
-SELDOM = 4
+#: Evaluations per factor of ten before the end of a training of which only the end is judged, and at the end.
+SELDOM, LAST = 4, 6
+#: Seeds of the trainings that confirm begin here, away from those that people choose.
+FRESH = 1000
+#: With fewer points than this in a group of the half that judges, nothing is confirmed.
+FEWEST_JUDGING = 50
 
 
 def advise(
@@ -49,9 +57,11 @@ def advise(
     curve: str | None = None,
     watch: Watch | None = None,
     executor: Any = None,
+    price: float = PRICE,
+    confirm: int = 5,
     progress: bool = True,
 ) -> Advice:
-    """Train a copy plainly and with each intervention, and rank them by the worst group of the model delivered.
+    """Train a copy plainly and with each intervention, and rank them by the gap that plain training leaves.
 
     >>> import numpy as np, torch
     >>> rng = np.random.default_rng(0)
@@ -65,10 +75,11 @@ def advise(
     ['balanced', 'group DRO', 'plain']
 
     Plain training comes first, then one rehearsal for each, all with the same batches, so that their differences are
-    paired. They are ranked at the last evaluation, in the curve of the `question` or in `curve` (default: loss); a
-    `criterion` of `tm.fairness.criteria` ranks otherwise, as `WorstGroupArea()` over the whole training. An
-    intervention is called better than plain only if its paired difference is clear over all that were tried; without an
-    `order` of batches in the recipe, also over how much the trainings fluctuate at their end.
+    paired. They are ranked by the gap that the headline of plain training names, at the last evaluation; a `criterion`
+    of `tm.fairness.criteria` ranks otherwise, as `WorstGroupArea()` over the whole training. An intervention is not
+    recommended if the error of all, or of any group, clearly rises by more than `price`, or if it only moves how many
+    are selected. Half of the held-out points choose; then plain and the first choice are trained `confirm` times afresh
+    and judged on the other half, and the change is named only if it is clear over such trainings.
 
     `budget` are CPU seconds (default: a minute, or 0.6 of all trainings where that is more). Where it does not pay for
     them, narrow copies are trained instead, which only say what to try first; where these promise nothing for the
@@ -87,10 +98,12 @@ def advise(
         budget: CPU seconds to spend; None: a minute, or 0.6 of all trainings where that is more.
         method: How each training is forecast, `Rehearsal` or `Twin`; None: what the budget pays for.
         criterion: What ranks, one of `tm.fairness.criteria`; None: the worst group in the curve at the last evaluation.
-        curve: Curve that ranks; None: that of the question, else the loss.
+        curve: Curve whose gap ranks; None: the declared rate, that of the question, else error or loss.
         watch: When to evaluate, and which measures to add to the default curves; None: as often as a probe does in the
             last half of the training and seldom before, or throughout where a criterion asks for it.
         executor: Runs the parts side by side: of concurrent.futures, or a Dask client; None: one after the other.
+        price: By how much the error, of all or of any group, may rise in what is recommended.
+        confirm: How often plain and the first choice are trained afresh to confirm it; 0: not at all.
         progress: Whether the plan and each finished training are printed on stderr.
     """
     checked_kind("train", train, GroupedData, "GroupedData")
@@ -107,8 +120,9 @@ def advise(
     if method is not None:
         checked_method(method)
     question = question if question is not None else held_out.question
-    curve = curve or ("loss" if question is None else str(question.asked))
-    arms = _arms(interventions, recipe.total_steps(len(train)), curve)
+    if curve is None and question is not None:
+        curve = str(question.asked)
+    arms = _arms(interventions, recipe.total_steps(len(train)), curve or "loss")
     known = recipe if recipe.order is not None else replace(recipe, order=0)
     clock = time.process_time if executor is None else time.perf_counter
     if watch is None:
@@ -132,8 +146,18 @@ def advise(
         reasons = " ".join(unranked.values())
         raise ValueError(f"None of the interventions can be tried. {reasons}")
     tried = {name: arm for name, arm in arms.items() if name in runs}
-    changes = {} if chosen.narrow else paired_changes(runs, PLAIN, curve, recipe.order is not None)
-    return Advice(advice_card(runs, curve), runs, tried, unranked, text, not chosen.narrow, changes, criterion, curve)
+    gap, weights = gap_of(runs[PLAIN], curve)
+    advice = Advice(advice_card(runs, gap), runs, tried, unranked, text, not chosen.narrow, {}, criterion, gap, weights)
+    if chosen.narrow:
+        return advice
+    choosing = _half(held_out)
+    advice = replace(advice, changes=changes(runs, PLAIN, "models", price, choosing, curve))
+    if not advice.better:
+        return advice
+    left = None if method is not None else _budget_left(task, recipes, budget, workers_of(executor))
+    means = Means(progress, executor)
+    confirmed, why = _confirmed(task, recipes, advice, confirm, price, left, ~choosing, means)
+    return replace(advice, confirmed=confirmed, unconfirmed=why)
 
 
 def _arms(interventions: Any, steps: int, curve: str) -> dict[str, tuple[Intervention, ...]]:
@@ -155,6 +179,77 @@ def _arms(interventions: Any, steps: int, curve: str) -> dict[str, tuple[Interve
         )
         for name, arm in given.items()
     }
+
+
+def _half(held_out: GroupedData) -> np.ndarray:
+    """Half of the held-out points, in every group and label: they choose, and the others judge the choice."""
+    rng = np.random.default_rng(0)
+    codes = np.unique(
+        np.stack([held_out.codes, np.unique(held_out.y, return_inverse=True)[1]]), axis=1, return_inverse=True
+    )
+    chosen = np.zeros(len(held_out), dtype=bool)
+    for kind in range(codes[0].shape[1]):
+        members = rng.permutation(np.flatnonzero(codes[1].ravel() == kind))
+        chosen[members[: (len(members) + 1) // 2]] = True
+    return chosen
+
+
+def _budget_left(task: ForecastTask, recipes: Mapping[str, Recipe], budget: float | None, workers: int) -> float:
+    """CPU seconds that the trainings of all arms leave of the budget."""
+    whole = sum(_prices(task, recipes).values()) / workers
+    return (max(SECONDS, SHARE * whole) if budget is None else checked_budget(budget)) - whole
+
+
+def _confirmed(
+    task: ForecastTask,
+    recipes: Mapping[str, Recipe],
+    advice: Advice,
+    trainings: int,
+    price: float,
+    left: float | None,
+    judging: np.ndarray,
+    means: Means,
+) -> tuple[Change | None, str]:
+    """The first choice against plain over fresh trainings, on points that did not choose; or why there is none."""
+    first = advice.better[0]
+    if trainings < FEWEST_SEEDS:
+        return None, f"that takes {FEWEST_SEEDS} trainings of each, and {trainings} were asked for."
+    people = _fewest(advice, judging)
+    if people < FEWEST_JUDGING:
+        return None, f"only {people} people of a group are left to judge it."
+    seconds = trainings * sum(_prices(task, {name: recipes[name] for name in (PLAIN, first)}).values())
+    if left is not None and seconds > left:
+        return None, f"{trainings} more trainings of each take about {spell(seconds)}."
+    if means.progress:
+        print(f"Confirming {first}: {trainings} fresh trainings of each, about {spell(seconds)}.", file=sys.stderr)
+    runs: dict[str, list[Trajectory]] = {PLAIN: [], first: []}
+    fitted = {name: task.train for name in runs if _fits_thresholds(recipes[name])}
+    for number in range(trainings):
+        fresh = {name: task.with_recipe(replace(recipes[name], order=FRESH + number)) for name in runs}
+        for name, run in rehearse_arms(fresh, FRESH + number, means, fitted):
+            if isinstance(run, Exception):
+                return None, f"a fresh training ended: {run}"
+            runs[name].append(run)
+    if min(map(len, runs.values())) < trainings:
+        return None, "the fresh trainings were interrupted."
+    stacked = {name: stack(some, labels=range(trainings)) for name, some in runs.items()}
+    return changes(stacked, PLAIN, "trainings", price, judging, advice.curve).get(first), ""
+
+
+def _fewest(advice: Advice, judging: np.ndarray) -> int:
+    """The points of the smaller side that judge the gap."""
+    kept = kept_points(advice.runs[PLAIN])
+    curves = () if kept is None else kept.named([advice.curve])
+    if kept is None or not curves:
+        return 0
+    inside = judging if curves[0].where is None else judging & curves[0].where
+    counts = np.bincount(kept.codes[inside], minlength=len(kept.groups))
+    weights = np.asarray(advice.weights)
+    return int(min(counts[weights > 0].sum(), counts[weights < 0].sum()))
+
+
+def _fits_thresholds(recipe: Recipe) -> bool:
+    return any(isinstance(one, GroupThreshold) for one in recipe.interventions)
 
 
 def _watch_of_the_end(steps: int) -> Watch:
@@ -200,11 +295,7 @@ def _by_rehearsals(
     task: ForecastTask, recipes: Mapping[str, Recipe], most: int | None, unranked: dict[str, str], means: Means
 ) -> dict[str, Trajectory]:
     # A threshold is one number for each group: training points can fit it, and those that judge it must not.
-    fitted = {
-        name: task.train
-        for name, recipe in recipes.items()
-        if any(isinstance(one, GroupThreshold) for one in recipe.interventions)
-    }
+    fitted = {name: task.train for name, recipe in recipes.items() if _fits_thresholds(recipe)}
     paid = list(recipes)[:most]
     unranked.update({name: "The budget does not pay for it." for name in recipes if name not in paid})
     tasks = {name: task.with_recipe(recipes[name]) for name in paid}

@@ -29,13 +29,14 @@ CORE: dict[str, Verb] = {
     "train": Verb(
         "Judge",
         "Train a network on grouped data, and report who leads and when that changes.",
-        "train training.toml --to runs/mine",
+        "train people.csv --to runs/mine",
     ),
     "forecast": Verb(
         "Judge",
-        "Forecast the group curves of a network before training, and how far to trust them.",
-        "forecast training.toml --best-weights worst",
+        "Forecast who will be worse off before training: a table at once, a network by rehearsals.",
+        "forecast people.csv",
     ),
+    "why": Verb("Judge", "Say which property of a table makes the gap between groups.", "why people.csv"),
     "advise": Verb(
         "Judge", "Rank interventions for your network and data before you train.", "advise training.toml --train"
     ),

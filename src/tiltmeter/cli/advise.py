@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
-from dataclasses import fields, replace
-from json import dumps
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +11,6 @@ from tiltmeter.cli.forecast import method_of
 from tiltmeter.cli.show import draw
 from tiltmeter.cli.terminal import Json, Save, Switch, To, print_json
 from tiltmeter.cli.train_config import TrainingFile, read_config
-from tiltmeter.interventions.intervention import Intervention
 from tiltmeter.record import save as save_run
 
 
@@ -80,31 +77,12 @@ def advise(
         if not json:
             print(f"\n{judged}\n{judged.card}")
     elif advice.best and not json:
-        print(f"To train with {advice.best[0]}, add to {config.name}:")
-        print(toml_of(advice.interventions[advice.best[0]]))
-        print("Add --train to train plainly and with the best three.")
+        print(f"Next: tiltmeter train {config} --with {advice.best[0].replace(' ', '-')} --to runs/changed")
+        print("      Add --train to train plainly and with the best three.")
     if save:
         draw(plot.who_paid(judged.card if judged is not None else advice.card), save)
     if json:
         print_json(told)
-
-
-def toml_of(interventions: Iterable[Intervention]) -> str:
-    """Tables of a training file that say the same.
-
-    >>> from tiltmeter.interventions import GroupDRO
-    >>> print(toml_of([GroupDRO(0.05)]).splitlines()[:3])
-    ['[[training.interventions]]', 'kind = "GroupDRO"', 'rate = 0.05']
-    """
-    lines = []
-    for one in interventions:
-        lines.append("[[training.interventions]]")
-        known = one.to_json() | {"kind": type(one).__name__}
-        usual = {field.name: field.default for field in fields(one)}
-        lines += [f"{key} = {dumps(value)}" for key, value in known.items() if usual.get(key, ...) != value]
-        if one.needs == "validation groups":
-            lines.append("# and, in [training], the share of the points that it is fitted to: validation = 0.2")
-    return "\n".join(lines)
 
 
 def _keep(runs: Any, to: Path | None, part: str) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tiltmeter.advice.advice import PLAIN, Advice
-from tiltmeter.leaders.headline import capital
+from tiltmeter.leaders.headline import capital, term
 from tiltmeter.leaders.leaders import Leaders
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.offline_page import page_html
@@ -114,7 +114,7 @@ def advice_part(heading: str, text: str, advice: Advice) -> str:
         "advice",
         heading,
         paragraph(advice.headline),
-        figure(caption, *drawn, strong="Loss of the worst group"),
+        figure(caption, *drawn, strong=f"Gap in {term(advice.curve)}"),
         paragraph(f"{advice.method}. {text}", "note"),
     )
 
@@ -123,17 +123,17 @@ def _bars(advice: Advice, frame: Frame, kind: str) -> str:
     rows = [row for row in advice.ranked if np.isfinite(advice.value(advice.runs[row.name]))]
     values = {row.name: advice.value(advice.runs[row.name]) for row in rows}
     plain = values[PLAIN]
-    limits = {name: (plain + one.low, plain + one.high) for name, one in advice.changes.items() if name in values}
+    limits = {
+        name: (plain + one.gap.low, plain + one.gap.high) for name, one in advice.changes.items() if name in values
+    }
     top = max(*values.values(), *(high for _, high in limits.values()))
     left, room = 8.0, frame.width - 16.0
     parts, told, y = [], [], 4.0
     for row in rows:
         change = advice.changes.get(row.name)
-        verdict = "no clear gain"
-        if change is None or change.better or change.low > 0:
-            verdict = "" if change is None else "clearly better" if change.better else "clearly worse"
-        pays = ", ".join(f"{group_name(one.group)} pays {number(one.change.value)}" for one in row.paid)
-        notes = [part for part in (verdict, pays or ("" if row.name == PLAIN else "no group pays")) if part]
+        verdict = "" if change is None else "smaller gap" if change.helps else "no clear gain"
+        pays = "" if change is None else f"{' and '.join(map(group_name, change.pays)) or 'nobody'} pays"
+        notes = [part for part in (verdict, pays) if part]
         words = f"{capital(row.name)} {number(values[row.name])}"
         parts.append(svg.text(left, y + 12, words, "sh"))
         parts.append(svg.text(left, y + 46, capital("; ".join(notes)), "ann"))
@@ -146,4 +146,4 @@ def _bars(advice: Advice, frame: Frame, kind: str) -> str:
             parts += [svg.line(end, y + 21, end, y + 29, "err") for end in (low, high)]
         told.append(f"{words} {'; '.join(notes)}".strip())
         y += 62.0 if notes else 40.0
-    return svg.picture(frame.width, y, parts, "Loss of the worst group with each intervention", ". ".join(told), kind)
+    return svg.picture(frame.width, y, parts, "Gap with each intervention", ". ".join(told), kind)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 
 from tiltmeter.cli.run_input import PredictionColumns, read_trajectories
-from tiltmeter.cli.terminal import Json, print_json
+from tiltmeter.cli.terminal import Json, Switch, print_json
 from tiltmeter.record.directory.reader import read_run
 from tiltmeter.record.directory.small_files import RUN
 
 #: Exit codes; 2 is bad input.
-CODES = {"within": 0, "gap": 1, "inconclusive": 3}
+CODES = {"passes": 0, "fails": 1, "cannot tell": 3}
 
 
 def gate(
@@ -21,11 +20,13 @@ def gate(
     gap: float,
     curve: str | None = None,
     level: float = 0.05,
-    inconclusive: Literal["fail", "pass"] = "fail",
+    strict: Switch = False,
+    measured: Switch = False,
+    unclear: Literal["fail", "pass"] = "fail",
     columns: PredictionColumns = PredictionColumns(),
     json: Json = False,
 ) -> int:
-    """Exit with 0 if every gap is clearly within what is allowed, 1 if one is clearly larger, 3 if it is inconclusive.
+    """Exit with 0 if every gap is clearly within what is allowed, 1 if one is clearly larger, 3 if it cannot be told.
 
     Invalid input exits with 2.
 
@@ -38,26 +39,25 @@ def gate(
     curve
         The curve in which groups are compared (default: the one that the question of the data asks for, else error).
     level
-        How often a verdict may be wrong, over all pairs of groups together.
-    inconclusive
+        How often limits may be wrong, over all groups together.
+    strict
+        Judge the upper limit: what cannot be told fails.
+    measured
+        Judge the measured gap, whatever its limits.
+    unclear
         Whether a run whose held-out points cannot tell fails (exit code 3) or passes (0).
     """
-    from tiltmeter.fairness.gate import bias_gate
-    from tiltmeter.leaders.leaders import asked_of
-    from tiltmeter.record.labelled import label_to_json
+    from tiltmeter.fairness.gate import gate as judged_gate
 
+    if strict and measured:
+        raise ValueError("--strict judges the upper limit, --measured the measured gap: choose one.")
     if (run / RUN).exists():
         refuse_unfinished(run)
     (trajectory,) = read_trajectories([run], columns).values()
-    if curve is None:
-        question = asked_of(trajectory)
-        curve = question.asked if question is not None else "error" if "error" in trajectory else "loss"
-    answer = bias_gate(trajectory, curve, gap, level)
-    code = 0 if answer.verdict == "inconclusive" and inconclusive == "pass" else CODES[answer.verdict]
+    answer = judged_gate(trajectory, gap, curve, level, "strict" if strict else "measured" if measured else "limits")
+    code = 0 if answer.verdict == "cannot tell" and unclear == "pass" else CODES[answer.verdict]
     if json:
-        rows = [{**asdict(one), "pair": [label_to_json(label) for label in one.pair]} for one in answer.gaps]
-        result = {"passed": code == 0, "verdict": answer.verdict, "sentence": str(answer), "gaps": rows}
-        print_json(result)
+        print_json({**answer.to_json(), "passed": code == 0})
     else:
         print(answer)
     return code

@@ -67,15 +67,9 @@ def report(
     if json:
         print_json({"page": str(written.resolve()), **numbers})
         return
-    first = " ".join(filter(None, (numbers.get(part) for part in ("headline", "before", "alone"))))
-    for words in (first, numbers.get("licence")):
+    for words in (numbers.get("line"), numbers.get("licence")):
         if words:
             print(words)
-    if "levels" in numbers:
-        for name, claim in numbers["levels"]["claims"].items():
-            print(f"By {name}: {claim}")
-        for words in (numbers["levels"]["too_small"], numbers["levels"]["licence"]):
-            print(words, end="\n" if words else "")
     label = numbers.get("positive_label")
     if label is not None and "tpr" in numbers["measures"]:
         print(f"Positive label: {label['name']}.")

@@ -152,9 +152,9 @@ class Summary:
             since = "not clear" if row["since"] is None else f"{judged.clock} {row['since']:,.4g}"
             table.add_row(capital(term(row["curve"])), f"{pair[0]} minus {pair[1]}", gap, f"{low} to {high}", since)
         print_table(table)
-        level = f"{100 * judged.level:g} %"
         print(
-            f"Rates in percentage points. The limits hold for {judged.family}: any is wrong in at most {level} of runs."
+            "Rates in percentage points. Of runs whose groups are alike, at most "
+            f"{100 * judged.level:g} of 100 have any clear difference."
         )
         for doubt in self.doubts:
             print(doubt)
@@ -216,7 +216,7 @@ class Summary:
             table.add_column(head, max_width=max(width, *map(len, head.split())) if narrow else None)
         against = {} if self.leaders is None else _against_all(self.leaders, self.curve)
         if against:
-            table.add_column("than all", max_width=6 if narrow else None)
+            table.add_column("than others", max_width=6 if narrow else None)
         lines = [] if course is None else sparks(course.values.T, width)
         for place, group in enumerate(groups):
             cells = [_cell(name, float(values.values[-1, place])) for name, values in rows.items()]
@@ -233,7 +233,7 @@ def _digits(values: np.ndarray) -> list[str]:
 
 
 def _against_all(judged: Leaders, curve: str) -> dict[Any, str]:
-    """For each group that is compared with all together, whether it is clearly higher or lower at the end."""
+    """For each group that is compared with all others, whether it is clearly higher or lower at the end."""
     words = {1: "higher", -1: "lower", 0: "not clear"}
     return {
         one.pair[0]: words[int(one.sign[-1])]

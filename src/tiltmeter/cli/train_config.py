@@ -19,6 +19,7 @@ from tiltmeter.data.grouped import GroupedData
 from tiltmeter.data.public.adult import adult
 from tiltmeter.data.public.compas import compas
 from tiltmeter.data.public.digits import digits
+from tiltmeter.interventions.menu import menu
 from tiltmeter.losses import CrossEntropy, Square
 from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.question import Question
@@ -95,14 +96,29 @@ class TrainingFile:
         torch.manual_seed(self.seed)
         return build_model(self.tables["model"], self.data, self.recipe.loss)
 
-    def train(self, recipe: Recipe, to: Path | None, resume: bool = False) -> Trajectory:
-        """Train the network by these settings."""
+    def with_arm(self, arm: str | None) -> Recipe:
+        """The settings with an intervention of the menu, as `--with thresholds-by-group` names it."""
+        if arm is None:
+            return self.recipe
+        asked = self.held_out.question
+        known = menu(self.recipe.total_steps(len(self.data)), "loss" if asked is None else asked.asked)
+        named = {name.replace(" ", "-").lower(): one for name, one in known.items()}
+        if arm.lower() not in named:
+            raise ValueError(f"--with: no {arm!r}. There are: {', '.join(named)}.")
+        return replace(self.recipe, interventions=(*self.recipe.interventions, named[arm.lower()]))
+
+    def train(
+        self, recipe: Recipe, to: Path | None, resume: bool = False, forecast: Mapping[str, Any] | None = None
+    ) -> Trajectory:
+        """Train the network by these settings; a forecast that was kept is answered."""
         from tiltmeter.training.loop import train
 
         given = self.tables["training"]
         data, validation = self.data, None
         if "validation" in given:
             data, validation = data.split(given["validation"], self.seed)
+        elif any(one.needs == "validation groups" for one in recipe.interventions):
+            validation = data  # as `advise` fits what is fitted after the training
         return train(
             *(self.network(), data, self.held_out, recipe),
             watch=self.watch,
@@ -111,6 +127,7 @@ class TrainingFile:
             checkpoint=every(given.get("checkpoint", 1000)),
             resume=resume,
             validation=validation,
+            forecast=forecast,
         )
 
 
@@ -120,13 +137,15 @@ def train_as_told(
     measures: tuple[Any, ...] = (),
     to: Path | None = None,
     resume: bool = False,
+    forecast: Mapping[str, Any] | None = None,
+    arm: str | None = None,
 ) -> Trajectory:
-    """Train what the tables describe."""
+    """Train what the tables describe, with an intervention of the menu of `advise` where one is named."""
     import torch  # noqa: F401  # said now rather than after the data are read
 
     file = TrainingFile.of(tables, folder, measures)
     print(f"Training on {len(file.data):,} points, with {len(file.held_out):,} held-out points ...", file=sys.stderr)
-    return file.train(file.recipe, to, resume)
+    return file.train(file.with_arm(arm), to, resume, forecast)
 
 
 def build_when(tables: Mapping[str, Mapping[str, Any]]) -> When:

@@ -18,8 +18,8 @@ from tiltmeter.data.grouped import stratified_split
 from tiltmeter.discover.rules import CUTS, MOST_VALUES, Columns
 from tiltmeter.forecast.bands import Promise, with_promise
 from tiltmeter.leaders.judgement import trained
-from tiltmeter.leaders.levels import regrouped as in_groups
 from tiltmeter.leaders.points import KeptPoints, described_held_out, diverged_at, kept_points
+from tiltmeter.leaders.regrouped import regrouped as in_groups
 from tiltmeter.record.trajectory import Trajectory
 
 #: With fewer held-out points than this, half of them cannot find and the others not judge.

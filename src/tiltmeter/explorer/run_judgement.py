@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import asdict
-from itertools import combinations
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from tiltmeter.explorer.run_rows import Remembered, paths_of_runs, refusal, run_
 from tiltmeter.explorer.worker_process import sentence_of
 from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.headline import term
-from tiltmeter.leaders.judgement import differences_of
+from tiltmeter.leaders.judgement import contrasts, differences_of
 from tiltmeter.leaders.leaders import Leaders, leaders
-from tiltmeter.leaders.points import JUDGED, pairs
+from tiltmeter.leaders.points import JUDGED
 from tiltmeter.leaders.seed_bands import recorded_errors
 from tiltmeter.leaders.stopping import stopping
 from tiltmeter.names import NOBODY, better_of
@@ -48,7 +47,7 @@ MOST_STEPS = 10**6
 
 
 def live_differences(runs: Sequence[Trajectory], curve: str, level: float = LEVEL) -> tuple[list[Difference], int]:
-    """Every pair of groups of these seeds of one recipe, and the number of planned evaluations.
+    """The differences of these runs with the same settings so far, and the number of planned evaluations.
 
     ValueError with its sentence where the plan or the errors are not recorded: then nobody is named while it trains.
     """
@@ -70,10 +69,12 @@ def live_differences(runs: Sequence[Trajectory], curve: str, level: float = LEVE
         np.stack([run[name].transpose("time", "group").values[:count] for run in runs])
         for name in (curve, f"{curve}_se")
     )
-    contrasts = pairs(len(groups))
-    band = recorded_errors(values, errors, contrasts, level, max(planned, count) * len(contrasts))
-    named = list(combinations(groups, 2))
-    return list(differences_of(first, {curve: band}, named, {curve: times})), planned
+    compared = contrasts(groups, np.ones(len(groups)))
+    weights = np.array([one.weights for one in compared])
+    band = recorded_errors(values, errors, weights, level, max(planned, count) * len(weights))
+    mean = values.mean(0)
+    band = replace(band, sides=np.stack([mean @ np.maximum(weights, 0.0).T, mean @ np.maximum(-weights, 0.0).T], 2))
+    return differences_of(first, curve, compared, band, times, band), planned
 
 
 def planned_evaluations(origin: Origin) -> int | None:
@@ -93,10 +94,11 @@ def planned_evaluations(origin: Origin) -> int | None:
 
 def live_told(found: Sequence[Difference], run: Trajectory, planned: int) -> dict[str, Any]:
     """Who leads with what it holds for in a second line, and the lead changes."""
-    groups, evaluations = tuple(dict.fromkeys(group for one in found for group in one.pair)), len(found[0].times)
+    groups, evaluations = tuple(groups_of(run[found[0].curve])), len(found[0].times)
     judged = Leaders(
         *(tuple(found), (found[0].curve,), groups, LEVEL, "run", "standard errors", evaluations, found[0].clock),
-        trajectory=run,
+        run=run,
+        curve=found[0].curve,
     )
     licence = f"While it trains, {evaluations} of {planned} planned evaluations; all tested together"
     changes = [
@@ -105,7 +107,7 @@ def live_told(found: Sequence[Difference], run: Trajectory, planned: int) -> dic
         for change in one.changes
     ]
     return {
-        "sentence": f"{judged.headline.line}\n{licence}, {100 * LEVEL:g} % error rate.",
+        "sentence": f"{judged.headline.line}\n{licence}. At most {100 * LEVEL:g} of 100 such statements are wrong.",
         "crossings": changes,
     }
 

@@ -7,7 +7,7 @@ Among evaluations whose mean loss is within 10 % of the best seen:
 
 `why`, `calibration` and the gate look at the last evaluation; `criteria` and `selections` say what the best run or
 checkpoint is; `stopping` looks at all evaluations; `class_leaders` asks about classes;
-`levels` asks by each attribute alone and by several together; `best_weights` are the group weights that a tangent
+`best_weights` are the group weights that a tangent
 kernel recommends.
 """
 
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from tiltmeter.fairness.why import why as why
     from tiltmeter.forecast.kernel.best_weights import best_weights as best_weights
     from tiltmeter.leaders.classes import class_leaders as class_leaders
-    from tiltmeter.leaders.levels import levels as levels
     from tiltmeter.leaders.scorecard import selections as selections
     from tiltmeter.leaders.stopping import stopping as stopping
 

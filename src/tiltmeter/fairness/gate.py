@@ -1,152 +1,206 @@
-"""bias_gate: whether a gap between groups at the end of a run is larger than allowed, within it, or not settled."""
+"""gate: whether a gap between groups at the end of a run is larger than allowed, within it, or cannot be told."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 
-from tiltmeter.arguments import checked_share
-from tiltmeter.leaders.headline import at, capital, term
-from tiltmeter.leaders.judgement import Basis, Judgement, judgement
-from tiltmeter.leaders.points import kept_points
+from tiltmeter.arguments import A_RUN, checked_kind, checked_share
+from tiltmeter.leaders.difference import ALL, Difference
+from tiltmeter.leaders.headline import at, gap_size, in_points, more_points, subject, term
+from tiltmeter.leaders.judgement import SHARES, judgement
+from tiltmeter.leaders.leaders import asked_of
+from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.names import better_of
 from tiltmeter.pairs import groups_of
+from tiltmeter.record.labelled import label_to_json
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.shown_text import NotebookText, group_name
 
-#: Without other errors, the scatter over seeds is used from this many seeds on.
-FEWEST_SEEDS = 3
-#: The source of the limits, in words.
-BASES: dict[Basis, str] = {
-    "points": "held-out points",
-    "standard errors": "recorded standard errors",
-    "seeds": "scatter over seeds",
-}
+Verdict = Literal["passes", "fails", "cannot tell"]
+#: What is held against the allowed gap: both limits, the upper limit alone, or what was measured.
+Judge = Literal["limits", "strict", "measured"]
 #: Sources of curves without noise.
 EXACT = ("theory", "moments")
 
 
 @dataclass(frozen=True)
-class Gap:
-    """Value of `pair[0]` minus value of `pair[1]` at the last evaluation, with limits that hold for all pairs
-    together."""
+class Gate(NotebookText):
+    """The answer of `gate`: it "passes", "fails", or "cannot tell" from these held-out points.
 
-    pair: tuple[Hashable, Hashable]
-    gap: float
-    low: float
-    high: float
-
-    @property
-    def at_least(self) -> float:
-        """The lower confidence limit of the size of the gap."""
-        return max(self.low, -self.high, 0.0)
-
-    @property
-    def at_most(self) -> float:
-        """The upper confidence limit of the size of the gap."""
-        return max(abs(self.low), abs(self.high))
-
-    @property
-    def sentence(self) -> str:
-        """Who is lower and by how much, with limits."""
-        lower, higher = map(group_name, self.pair if self.gap < 0 else self.pair[::-1])
-        low, high = (f"{size:.2g}" for size in sorted((abs(self.low), abs(self.high))))
-        limits = "" if low == high else f" ({low} to {high})"
-        return f"that of {lower} is lower than that of {higher} by {abs(self.gap):.2g}{limits}"
-
-
-@dataclass(frozen=True)
-class BiasGate(NotebookText):
-    """The result of `bias_gate`, for every pair of groups.
-
-    `verdict` is "gap" (one is clearly larger than allowed), "within" (every gap is clearly within what is allowed) or
-    "inconclusive": the held-out points cannot tell. `counts` are the points that count in the curve, where they are
-    known; `left_out` are groups with too few of them.
+    Args:
+        verdict: The answer.
+        curve: Curve in which groups were compared.
+        allowed: Largest gap that is allowed.
+        judge: What was held against it: both "limits", the upper one alone ("strict"), or the "measured" gap.
+        level: How often limits may be wrong, over all groups together.
+        gaps: Two groups, or each of more against all others, at the last evaluation.
+        left_out: Groups with too few points to be judged; they do not govern the answer.
     """
 
+    verdict: Verdict
     curve: str
     allowed: float
+    judge: Judge
     level: float
-    time: float
-    clock: str
-    basis: str
-    gaps: tuple[Gap, ...]
-    counts: Mapping[Hashable, int] = field(default_factory=dict)
+    gaps: tuple[Difference, ...]
     left_out: tuple[Hashable, ...] = ()
 
     @property
-    def verdict(self) -> Literal["gap", "within", "inconclusive"]:
-        if self.too_large:
-            return "gap"
-        return "within" if all(one.at_most <= self.allowed for one in self.gaps) else "inconclusive"
+    def governs(self) -> Difference:
+        """The difference that decides: clearly larger than allowed before perhaps larger, then by size."""
+        if self.judge == "measured":
+            return max(self.gaps, key=lambda one: abs(float(one.gap[-1])))
+        return max(self.gaps, key=lambda one: (_at_least(one) > self.allowed, _at_most(one)))
 
     @property
-    def too_large(self) -> tuple[Gap, ...]:
-        """Pairs whose gap is clearly larger than allowed, the largest first."""
-        return tuple(sorted((g for g in self.gaps if g.at_least > self.allowed), key=lambda g: -g.at_least))
+    def passed(self) -> bool:
+        """Whether the gap is within what is allowed."""
+        return self.verdict == "passes"
 
     def __str__(self) -> str:
-        # One table of predictions has no steps.
-        name, when = term(self.curve), "" if self.time == 0 else f" at {at(self.clock, self.time)}"
-        if self.verdict == "gap":
-            rest = "; ".join(one.sentence for one in self.too_large)
-            claim = f"Gap: the {name} differs by more than {self.allowed:g}{when}: {rest}."
-        elif self.verdict == "within":
-            claim = f"Within: no gap in {name} is above {self.allowed:g}{when}."
-        else:
-            worst = max(self.gaps, key=lambda one: one.at_most)
-            claim = (
-                f"Inconclusive: the gap in {name} may be as large as {worst.at_most:.2g}, the limit is {self.allowed:g}"
-                f"{self._few(worst)}."
-            )
-        return f"{claim}\n{self._how()}"
-
-    def _few(self, gap: Gap) -> str:
-        """How many points of the smaller group there are."""
-        if not all(group in self.counts for group in gap.pair):
-            return ""
-        fewest = min(gap.pair, key=lambda group: self.counts[group])
-        noun = {"tpr": "positives", "fpr": "negatives"}.get(self.curve, "points")
-        return f"; {self.counts[fewest]:,} {noun} of {group_name(fewest)} held out"
-
-    def _how(self) -> str:
-        left = ""
+        one = self.governs
+        a, b = (subject(group)[0] if group != ALL else "all others" for group in one.pair)
+        time = float(one.times[-1])
+        when = f" at {at(one.clock, time)}" if time else ""  # one table of predictions has no steps
+        gap, low, high = (abs(float(one.gap[-1])), *_limits(one))
+        exact = math.isclose(low, high, abs_tol=1e-9)
+        between = "" if exact else f", {in_points(one.curve, low)} to {in_points(one.curve, high)}"
+        allowed = in_points(one.curve, self.allowed, unit=True)
+        verdict = {"passes": "Passes", "fails": "Fails", "cannot tell": "Cannot tell"}[self.verdict]
+        claim = f"{verdict}: the {term(self.curve)}s of {a} and {b} are {gap_size(one, gap)} apart{between}{when}."
+        rest = [claim, f"Allowed: {allowed}{_HELD[self.judge]}."]
+        if self.verdict == "cannot tell":
+            rest.append(self._settle(one))
         if self.left_out:
-            left = f" Not judged, too few points: {', '.join(map(group_name, self.left_out))}."
-        if self.basis == "exact values":
-            return f"Exact values.{left}"
-        return f"{capital(self.basis)}; all pairs together, {100 * self.level:g} % error rate.{left}"
+            rest.append(f"Too few to judge: {', '.join(map(group_name, self.left_out))}.")
+        if not exact:
+            rest.append(f"At most {100 * self.level:g} of 100 such answers are wrong.")
+        return " ".join(filter(None, rest))
+
+    def _settle(self, one: Difference) -> str:
+        """How many more points would tell, if the gap stayed as it is."""
+        room = abs(abs(float(one.gap[-1])) - self.allowed)
+        half = float(one.upper[-1] - one.lower[-1]) / 2.0
+        return more_points(one, half, room, "settle it") if room else ""
+
+    def to_json(self) -> dict[str, Any]:
+        """All of it as plain JSON."""
+        gaps = [
+            {
+                "pair": [label_to_json(group) for group in one.pair],
+                **{name: float(getattr(one, part)[-1]) for name, part in _PARTS.items()},
+            }
+            for one in self.gaps
+        ]
+        told = {name: getattr(self, name) for name in ("verdict", "curve", "allowed", "judge", "level", "passed")}
+        return {**told, "sentence": str(self), "gaps": gaps, "left_out": list(map(label_to_json, self.left_out))}
 
 
-def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float = 0.05) -> BiasGate:
-    """Test whether the gap between any two groups in `curve` at the last evaluation is larger than `allowed`.
+_PARTS = {"gap": "gap", "low": "lower", "high": "upper"}
+_HELD: dict[Judge, str] = {
+    "limits": "",
+    "strict": ", by the upper limit",
+    "measured": ", by the measured gap alone",
+}
 
-    >>> from tiltmeter import predict
-    >>> from tiltmeter.theory import cases
-    >>> print(bias_gate(predict(*cases.centred_crossing(), curves=("loss",)), "loss", 0.05))
-    Gap: the loss differs by more than 0.05 at t = 200: that of + is lower than that of - by 0.21.
-    Exact values.
 
-    The test is that of `leaders` for the last evaluation alone, over all pairs together. It uses the points that a
-    probe kept, or points and seeds if there are several seeds. Without kept points it uses recorded standard errors or
-    the scatter over seeds, with Bonferroni's correction. "Inconclusive" means that
-    neither such a gap nor its absence is clear: more points or seeds are needed. The limits are for the last evaluation
-    only; an evaluation chosen because of its gap would need wider limits."""
+def _limits(one: Difference) -> tuple[float, float]:
+    """The limits of a gap, of which the measured one is positive."""
+    ends = (float(one.lower[-1]), float(one.upper[-1]))
+    return ends if one.gap[-1] >= 0 else (-ends[1], -ends[0])
+
+
+def _at_least(one: Difference) -> float:
+    return max(float(one.lower[-1]), -float(one.upper[-1]), 0.0)
+
+
+def _at_most(one: Difference) -> float:
+    return max(abs(float(one.lower[-1])), abs(float(one.upper[-1])))
+
+
+def gate(run: Trajectory, gap: float, curve: str | None = None, level: float = 0.05, judge: Judge = "limits") -> Gate:
+    """Whether groups are further apart at the last evaluation than `gap`.
+
+    >>> import tiltmeter as tm
+    >>> print(gate(tm.predict(*tm.theory.cases.centred_crossing(), curves=("loss",)), 0.05, "loss"))
+    Fails: the losses of group + and group - are 0.21 apart at t = 200. Allowed: 0.05.
+
+    The limits are those of `leaders`: two groups are compared with each other, of more each with all others together.
+    The run fails where a lower limit exceeds the allowed gap, and passes where all upper limits are within it. Else the
+    gate cannot tell: more points or trainings are needed. A strict gate judges the upper limit alone, so what cannot be
+    told fails; a measured one judges the gap that was measured, whatever its limits. Groups with fewer than 20 points
+    do not govern; they are named. The limits are for the last evaluation: one chosen for its gap needs wider ones.
+
+    Args:
+        run: Run, or table of predictions (`tm.predictions.run`), to judge.
+        gap: Largest gap that is allowed, as a share: 0.05 is 5 points.
+        curve: Curve in which groups are compared; None: the one that the question of the data asks for, else error.
+        level: How often limits may be wrong, over all groups together.
+        judge: What is held against the allowed gap: both "limits", the upper one ("strict"), or the "measured" gap.
+    """
+    checked_kind("run", run, Trajectory, A_RUN)
     checked_share("level", level)
-    if not 0 <= allowed < math.inf:
-        raise ValueError(f"`gap` should not be negative. Found gap = {allowed}.")
-    values = trajectory[curve]
+    if not 0 <= gap < math.inf:
+        raise ValueError(f"`gap` should not be negative. Found gap = {gap}.")
+    if judge not in _HELD:
+        raise ValueError(f"`judge` should be one of {', '.join(_HELD)}. Found judge = {judge!r}.")
+    if curve is None:
+        question = asked_of(run)
+        wanted = "" if question is None else question.asked
+        curve = next((name for name in (wanted, "error", "squared_error") if name in run), "loss")
+    _check(run, curve)
+    several = run[curve].sizes["time"] > 1
+    # The limits of the last evaluation are those that `leaders` gives it, which asks about the path as well.
+    share = SHARES.end / SHARES.handed_on if several else 1.0
+    judged = judgement(_at_the_end(run, curve), [curve], level=level * share)
+    gaps = tuple(one for one in judged.differences if one.judged)
+    if not gaps:
+        why = "; ".join(f"{name}: {reason}" for name, reason in judged.reasons.items()) or "nothing is known of it"
+        raise ValueError(f"A gate needs to know how certain {curve} is, for every group. Found that {why}.")
+    exact = judged.basis == "values" and run.origin.source in EXACT
+    seeds = run[curve].sizes.get("seed", 1)
+    if not exact and (judged.basis == "values" or (judged.basis == "seeds" and seeds < FEWEST_SEEDS)):
+        raise ValueError(
+            f"A gate needs to know how certain {curve} is: points kept by a probe, standard errors {curve}_se, or "
+            f"at least {FEWEST_SEEDS} seeds. Found {seeds} {'seed' if seeds == 1 else 'seeds'} and no {curve}_se."
+        )
+    compared = {group for one in gaps for group in one.pair}
+    members = {part for group in compared if isinstance(group, tuple) for part in group}
+    left = [group for group in groups_of(run[curve]) if not ({group, *_parts(group)} & (compared | members))]
+    few = {name.partition(" of ")[2] for name in judged.reasons}
+    left_out = tuple(group for group in groups_of(run[curve]) if group in left or group_name(group) in few)
+    return Gate(_verdict(gaps, gap, judge), curve, gap, judge, level, gaps, left_out)
+
+
+def _parts(group: Hashable) -> tuple[Hashable, ...]:
+    return group if isinstance(group, tuple) else ()
+
+
+def _verdict(gaps: tuple[Difference, ...], allowed: float, judge: Judge) -> Verdict:
+    if judge == "measured":
+        return "passes" if all(abs(one.gap[-1]) <= allowed for one in gaps) else "fails"
+    if any(_at_least(one) > allowed for one in gaps):
+        return "fails"
+    if all(_at_most(one) <= allowed for one in gaps):
+        return "passes"
+    return "fails" if judge == "strict" else "cannot tell"
+
+
+def _check(run: Trajectory, curve: str) -> None:
+    """Refuse what has no gap at the end."""
+    values = run[curve]
     extra = [str(dim) for dim in values.dims if dim not in ("time", "group", "seed")]
     if "group" not in values.dims or values.sizes["group"] < 2 or extra:
         over = f"dimensions {', '.join(map(str, values.dims))}"
         raise ValueError(f"A gate needs a curve of at least two groups over time. Found {curve!r} with {over}.")
     if not values.sizes["time"]:
         raise ValueError(f"A gate needs at least one evaluation. Found none in {curve!r}.")
-    if trajectory.diverged is not None:
+    if run.diverged is not None:
         raise ValueError("A run that diverged has no trained model to judge.")
     last = values.isel(time=-1)
     empty = [str(g) for g in groups_of(values) if not np.isfinite(last.sel(group=g)).all()]
@@ -154,38 +208,12 @@ def bias_gate(trajectory: Trajectory, curve: str, allowed: float, level: float =
         raise ValueError(
             f"Every group should have a value of {curve} at the last evaluation. Found none of {', '.join(empty)}."
         )
-    judged = judgement(_at_the_end(trajectory, curve), [curve], level=level, every_pair=True)
-    seeds = values.sizes.get("seed", 1)
-    known = [one for one in judged.differences if one.judged]
-    if not known:
-        why = "; ".join(f"{name}: {reason}" for name, reason in judged.reasons.items()) or "nothing is known of it"
-        raise ValueError(f"A gate needs to know how certain {curve} is, for every group. Found that {why}.")
-    exact = judged.basis == "values" and trajectory.origin.source in EXACT
-    if not exact and (judged.basis == "values" or (judged.basis == "seeds" and seeds < FEWEST_SEEDS)):
-        raise ValueError(
-            f"A gate needs to know how certain {curve} is: points kept by a probe, standard errors {curve}_se, or "
-            f"at least {FEWEST_SEEDS} seeds. Found {seeds} {'seed' if seeds == 1 else 'seeds'} and no {curve}_se."
-        )
-    gaps = tuple(Gap(one.pair, *(float(part[-1]) for part in (one.gap, one.lower, one.upper))) for one in known)
-    in_family = {group for one in known for group in one.pair}
-    left_out = tuple(group for group in groups_of(values) if group not in in_family)
-    time = float(last.coords["time"])
-    kept = kept_points(trajectory)
-    counts = {} if kept is None else kept.counts(curve)
-    return BiasGate(curve, allowed, level, time, trajectory.clock, _basis(judged, seeds), gaps, counts, left_out)
 
 
-def _at_the_end(trajectory: Trajectory, curve: str) -> Trajectory:
+def _at_the_end(run: Trajectory, curve: str) -> Trajectory:
     """The last evaluation alone; of a curve that is neither better high nor low only the size of its gaps is asked."""
-    names = [name for name in (curve, f"{curve}_se") if name in trajectory]
-    last = {name: trajectory[name].isel(time=[-1]) for name in names}
+    names = [name for name in (curve, f"{curve}_se") if name in run]
+    last = {name: run[name].isel(time=[-1]) for name in names}
     if better_of(curve, last[curve]) == "neither":
         last[curve] = last[curve].assign_attrs(better="lower")
-    return trajectory.replace(last)
-
-
-def _basis(judged: Judgement, seeds: int) -> str:
-    if judged.basis == "values":
-        return "exact values"
-    scope = {"run": "this run", "runs": "these runs", "recipe": f"these settings, from {seeds} seeds"}[judged.scope]
-    return f"{scope}, {BASES[judged.basis]}"
+    return run.replace(last)

@@ -27,6 +27,7 @@ from typing import Any, Literal
 import numpy as np
 import xarray as xr
 
+from tiltmeter.leaders.promised_gaps import pair_names
 from tiltmeter.record import Trajectory
 from tiltmeter.record.labelled import label_from_json
 from tiltmeter.record.origin import Origin
@@ -109,38 +110,10 @@ def with_promise(runs: Trajectory, promise: Promise | None, steps: int, method: 
             "copies": copies,
             "reliable_until": float(times[-1]),
             "sentence": promise.sentence,
+            "crossings": {name: found for name in CURVES if (found := _crossing_of_copies(name, runs)) is not None},
         }
     origin = replace(runs.origin, settings={**runs.origin.settings, "promise": told})
     return Trajectory(curves, runs.clock, origin, ended, points=runs.points)
-
-
-def gap_band(trajectory: Trajectory, curve: str) -> tuple[xr.DataArray, xr.DataArray, xr.DataArray] | None:
-    """The gap of every pair with its promised limits, each (time, pair); None where nothing is promised.
-
-    >>> coords = {"time": [0, 10], "group": ["a", "b"]}
-    >>> loss = xr.DataArray([[0.7, 0.7], [0.2, 0.5]], dims=("time", "group"), coords=coords)
-    >>> from tiltmeter.record import Origin
-    >>> gap_band(Trajectory({"loss": loss}, "step", Origin("forecast")), "loss") is None
-    True
-
-    Limits are NaN outside the promise. Pairs are named "a vs b", and the gap is the value of a minus that of b.
-    """
-    names = f"{curve}_gap_low", f"{curve}_gap_high"
-    if curve not in trajectory or any(name not in trajectory for name in names):
-        return None
-    low, high = (trajectory[name] for name in names)
-    values = trajectory[curve].transpose("time", "group").values
-    gap = low.copy(data=np.stack([values[:, a] - values[:, b] for a, b in _pairs(values.shape[1])], axis=1))
-    return gap, low, high
-
-
-def pair_names(groups: list[Hashable]) -> list[str]:
-    """The names of all pairs, in the order in which gaps are kept.
-
-    >>> pair_names(["a", "b", "c"])
-    ['a vs b', 'a vs c', 'b vs c']
-    """
-    return [f"{a} vs {b}" for a, b in combinations(groups, 2)]
 
 
 def _pairs(count: int) -> list[tuple[int, int]]:
@@ -173,6 +146,46 @@ def _limits(name: str, runs: Trajectory, promise: Promise, first: float) -> dict
         f"{name}_gap_low": xr.DataArray(np.maximum(middle - half, least), coords, ("time", "pair"), attrs=attrs),
         f"{name}_gap_high": xr.DataArray(np.minimum(middle + half, most), coords, ("time", "pair"), attrs=attrs),
     }
+
+
+def _crossing_of_copies(name: str, runs: Trajectory) -> dict[str, float] | None:
+    """When the gap of two groups changes its sign in the copies for the last time; None where no copy's does."""
+    if name not in runs or set(runs[name].dims) - {"seed"} != {"time", "group"} or runs[name].sizes["group"] != 2:
+        return None
+    given = runs[name] if "seed" in runs[name].dims else runs[name].expand_dims("seed")
+    values = given.transpose("seed", "time", "group").values.astype(float)
+    trained = given.coords["time"].values > 0
+    return crossing_of_copies((values[..., 0] - values[..., 1])[:, trained], given.coords["time"].values[trained])
+
+
+def crossing_of_copies(gaps: np.ndarray, times: np.ndarray) -> dict[str, float] | None:
+    """The last change of sign of gaps (copies, times) after which the leader of the end stays; None without any.
+
+    >>> times = np.array([1.0, 10.0, 100.0])
+    >>> crossing_of_copies(np.array([[-1.0, 1.0, 1.0], [-2.0, 1.0, 1.0], [-1.0, 2.0, 1.0]]), times)["low"] > 1.0
+    True
+
+    With three and more copies that cross, the limits are those of the 90 % prediction interval of log time (Student's
+    t), for one more training.
+    """
+    end = np.sign(gaps[:, -1].mean())
+    logs = []
+    for gap in gaps:
+        against = np.flatnonzero(np.sign(gap) == -end)
+        if not against.size or against[-1] + 1 >= len(gap) or np.sign(gap[-1]) != end:
+            continue
+        k = int(against[-1])
+        share = gap[k] / (gap[k] - gap[k + 1])
+        logs.append(float(np.log(times[k] + share * (times[k + 1] - times[k]))))
+    if not logs or end == 0:
+        return None
+    found = {"crossed": len(logs), "copies": len(gaps), "time": float(np.exp(np.mean(logs)))}
+    if len(logs) >= 3:
+        from scipy.special import stdtrit
+
+        half = float(stdtrit(len(logs) - 1, 0.95) * np.std(logs, ddof=1) * np.sqrt(1.0 + 1.0 / len(logs)))
+        found |= {"low": float(np.exp(np.mean(logs) - half)), "high": float(np.exp(np.mean(logs) + half))}
+    return found
 
 
 def spread_limits(

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
 from tiltmeter.arguments import checked_share
-from tiltmeter.leaders.points import PointCurve, check_codes
+from tiltmeter.leaders.points import FEWEST, PointCurve, check_codes
 from tiltmeter.threads import one_blas_thread
 
 
@@ -24,6 +25,9 @@ class Band:
     gap: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    #: Values of both sides of every contrast, (evaluations, contrasts, 2), and the points behind them, (contrasts, 2).
+    sides: np.ndarray | None = None
+    points: np.ndarray | None = None
 
     @property
     def shown(self) -> np.ndarray:
@@ -34,7 +38,7 @@ class Band:
         """Return the same band, widened to include zero wherever the gate did not pass."""
         lower = np.where(passed, self.lower, np.minimum(self.lower, 0.0))
         upper = np.where(passed, self.upper, np.maximum(self.upper, 0.0))
-        return Band(self.gap, lower, upper)
+        return replace(self, lower=lower, upper=upper)
 
 
 def balanced(columns: np.ndarray, level: float) -> np.ndarray:
@@ -129,22 +133,24 @@ def clopper_pearson(hits: np.ndarray, counts: np.ndarray, tail: float | np.ndarr
     return low, high
 
 
-def recovered(
-    rates: np.ndarray, low: np.ndarray, high: np.ndarray, contrasts: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Return limits of contrasts (contrasts, evaluations) from those of the groups (groups, evaluations).
+def limits_of_rates(sides: np.ndarray, counts: np.ndarray, tail: float) -> tuple[np.ndarray, np.ndarray]:
+    """Return limits of the difference of two rates, `sides` (..., evaluations, 2) of so many points, `counts` (..., 2).
 
-    >>> rates, low, high = np.array([[0.5], [0.2]]), np.array([[0.4], [0.1]]), np.array([[0.6], [0.3]])
-    >>> [limit.round(3).tolist() for limit in recovered(rates, low, high, np.array([[1.0, -1.0]]))]
-    [[[0.159]], [[0.441]]]
+    >>> low, high = limits_of_rates(np.array([[[0.5, 0.2]]]), np.array([[100, 100]]), 0.025)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([[0.163]], [[0.425]])
 
-    The distance of each limit from its rate is used as a standard error, separately for each side (MOVER; Zou and
-    Donner, 2008).
+    Each rate has exact limits, wrong with probability at most `tail` (Clopper-Pearson). The distance of each limit from
+    its rate is used as a standard error, separately for each side (MOVER; Zou and Donner, 2008).
     """
-    middle = contrasts @ rates
-    up, down = np.maximum(contrasts, 0.0) ** 2, np.minimum(contrasts, 0.0) ** 2
-    below, above = (rates - low) ** 2, (high - rates) ** 2
-    return middle - np.sqrt(up @ below + down @ above), middle + np.sqrt(up @ above + down @ below)
+    number = np.maximum(counts, 1.0)[..., None, :]
+    # For single decisions the hits are whole numbers up to rounding, including none and all.
+    hits = sides * number
+    whole = np.rint(hits)
+    low, high = clopper_pearson(np.where(np.abs(hits - whole) < 1e-6 * number, whole, hits), number, tail)
+    below, above = (sides - low) ** 2, (high - sides) ** 2
+    gap = sides[..., 0] - sides[..., 1]
+    return gap - np.sqrt(below[..., 0] + above[..., 1]), gap + np.sqrt(above[..., 0] + below[..., 1])
 
 
 #: A spread below this share of the largest value is rounding.
@@ -306,47 +312,49 @@ def bands(
     The limits are for the networks of this run and new points from the same population. They say nothing about other
     seeds: see `two_way`. The cost is about draws x points x evaluations x curves multiplications, as matrix products.
     """
-    return families(curves, codes, contrasts, [[curve.name for curve in curves]], level, draws, permutations, seed)[0]
+    limits = Limits(curves, codes, contrasts, draws, permutations, seed)
+    return limits.of([curve.name for curve in curves], level)
 
 
-def families(
-    curves: Sequence[PointCurve],
-    codes: np.ndarray,
-    contrasts: np.ndarray | Mapping[str, np.ndarray],
-    asked: Sequence[Sequence[str]],
-    level: float = 0.05,
-    draws: int = DRAWS,
-    permutations: int = PERMUTATIONS,
-    seed: int = 0,
-) -> list[dict[str, Band]]:
-    """Return bands of several sets of curves from the same draws, each set with its own error rate `level`.
+class Limits:
+    """The bands of any families of these curves, each family at a level of its own, from the same draws.
 
     Testing one curve alone and five together costs as much as testing the five.
     """
-    chosen = list(curves)
-    by_curve = asked_of(chosen, codes, contrasts)
-    with one_blas_thread():
-        drawn = Bootstrap(chosen, codes, by_curve, draws, seed)
-        found = [drawn.bands(names, level) for names in asked]
-        if any(band.shown.any() for family in found for band in family.values()):
-            gate = PermutationGate(chosen, codes, by_curve, permutations, np.random.default_rng([seed, 2]))
-            found = [gated(family, gate, level) for family in found]
-    return found
 
+    def __init__(
+        self,
+        curves: Sequence[PointCurve],
+        codes: np.ndarray,
+        contrasts: np.ndarray | Mapping[str, np.ndarray],
+        draws: int = DRAWS,
+        permutations: int = PERMUTATIONS,
+        seed: int = 0,
+    ) -> None:
+        self._curves, self._codes = list(curves), codes
+        self._contrasts = {c.name: contrasts[c.name] if isinstance(contrasts, Mapping) else contrasts for c in curves}
+        groups = next(iter(self._contrasts.values())).shape[1] if self._contrasts else 0
+        check_codes(self._curves, codes, groups)
+        self._permutations, self._seed = permutations, seed
+        with one_blas_thread():
+            self._bootstrap = Bootstrap(self._curves, codes, self._contrasts, draws, seed)
 
-def gated(family: dict[str, Band], gate: PermutationGate, level: float) -> dict[str, Band]:
-    """Return the bands, widened to include zero wherever random groups differ as much."""
-    passed = gate.passed(list(family), level)
-    return {name: band.gated(passed[name]) for name, band in family.items()}
+    def of(self, names: Sequence[str], level: float) -> dict[str, Band]:
+        """The bands of these curves; all of them hold together with probability 1 - `level`."""
+        found = self._before_the_gate(names, level)
+        if not any(band.shown.any() for band in found.values()):
+            return found
+        passed = self._gate.passed(names, level)
+        return {name: band.gated(passed[name]) for name, band in found.items()}
 
+    def _before_the_gate(self, names: Sequence[str], level: float) -> dict[str, Band]:
+        return self._bootstrap.bands(names, level)
 
-def asked_of(
-    curves: list[PointCurve], codes: np.ndarray, contrasts: np.ndarray | Mapping[str, np.ndarray]
-) -> dict[str, np.ndarray]:
-    """Return the contrasts of every curve, after all checks."""
-    found = {c.name: contrasts[c.name] if isinstance(contrasts, Mapping) else contrasts for c in curves}
-    check_codes(curves, codes, next(iter(found.values())).shape[1] if found else 0)
-    return found
+    @cached_property
+    def _gate(self) -> PermutationGate:
+        rng = np.random.default_rng([self._seed, 2])
+        with one_blas_thread():
+            return PermutationGate(self._curves, self._codes, self._contrasts, self._permutations, rng)
 
 
 class Bootstrap:
@@ -392,8 +400,8 @@ class _CurvePart:
         self.curve = curve
         groups = contrasts.shape[1]
         self.counts = curve.counts(codes, groups)
-        judged = curve.judged(codes, groups)
-        self.used = np.array([bool(judged[row != 0].all()) for row in contrasts])
+        self.side_counts = np.stack([(contrasts > 0) @ self.counts, (contrasts < 0) @ self.counts], 1)
+        self.used = (self.side_counts >= FEWEST).all(1)
         self.contrasts = contrasts[self.used]
         self.total = len(contrasts)
         self.width = curve.evaluations * (1 if curve.rate else 2) + (curve.where is not None)
@@ -409,14 +417,19 @@ class _CurvePart:
                 self.mean[group] = own.mean(1, dtype=np.float64)
             if own.shape[1] > 1:
                 self.variance[group] = own.var(1, dtype=np.float64, ddof=1) / own.shape[1]
+        above, below = np.maximum(self.contrasts, 0.0), np.maximum(-self.contrasts, 0.0)
+        self.sides = np.stack([above @ self.mean, below @ self.mean], 2)  # (contrasts, evaluations, 2)
+        variance = self.contrasts**2 @ self.variance
         if curve.rate:
             # Shares of several seeds are judged as single decisions are. They vary less from point to point, but where
-            # few points are hard the points drawn may hold none of these, and their scatter would not tell.
-            middle = (self.mean * self.counts[:, None] + 2.0) / (self.counts[:, None] + 4.0)
-            self.variance = middle * (1.0 - middle) / (self.counts[:, None] + 4.0)
+            # few points are hard the points drawn may hold none of these, and their scatter would not tell. The groups
+            # of one side are judged as one: each may be too small alone.
+            counts = self.side_counts[self.used][:, None].astype(float)
+            middle = (self.sides * counts + 2.0) / (counts + 4.0)
+            variance = (middle * (1.0 - middle) / (counts + 4.0)).sum(2)
         self.codes = codes
         self.floor = ROUNDING * float(np.abs(values).max(initial=0.0)) + np.finfo(np.float32).tiny
-        self.error = np.maximum(np.sqrt(self.contrasts**2 @ self.variance), self.floor)
+        self.error = np.maximum(np.sqrt(variance), self.floor)
 
     def columns(self, own: np.ndarray) -> np.ndarray:
         """(points of a group, columns): centred values at every evaluation, their squares, and whether a point
@@ -456,16 +469,13 @@ class _CurvePart:
         gap = self.contrasts @ self.mean
         limits = np.maximum(limits, -ndtri(level / 2.0))  # never narrower than at one evaluation
         if self.curve.rate:
-            counts = np.maximum(self.counts[:, None], 1.0)
-            # For single decisions the hits are whole numbers up to rounding, including none and all.
-            hits = self.mean * counts
-            whole = np.rint(hits)
-            hits = np.where(np.abs(hits - whole) < 1e-6 * counts, whole, hits)
-            low, high = clopper_pearson(hits, counts, float(ndtr(-limits[0])))
-            lower, upper = recovered(self.mean, low, high, self.contrasts)
+            lower, upper = limits_of_rates(self.sides, self.side_counts[self.used], float(ndtr(-limits[0])))
         else:
             lower, upper = gap - limits[0] * self.error, gap + limits[1] * self.error
         wide = [np.full((self.curve.evaluations, self.total), np.nan) for _ in range(3)]
         for array, part in zip(wide, (gap, lower, upper), strict=True):
             array[:, self.used] = part.T
-        return Band(*wide)
+        sides = np.full((self.curve.evaluations, self.total, 2), np.nan)
+        sides[:, self.used] = self.sides.transpose(1, 0, 2)
+        gap, lower, upper = wide
+        return Band(gap, lower, upper, sides, self.side_counts)

@@ -12,8 +12,8 @@ import numpy as np
 
 from tiltmeter.names import NOBODY, Better
 
-#: The second name of a difference between one group and the mean of all points.
-ALL = "all together"
+#: The second name of a difference between one group and all other groups together.
+ALL = "all others"
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,9 @@ class Difference:
     (['', '', 'a'], 10.0, Within(start=0.0, end=10.0))
 
     All differences of one `leaders` hold together at its level, so any statement below may be quoted alone, even if it
-    is chosen after seeing the data. `better` says whether "lower" or "higher" values of the curve are better.
+    is chosen after seeing the data. `better` says whether "lower" or "higher" values of the curve are better. `values`
+    (evaluations, 2) are those of both sides, `people` the points behind them at the last evaluation, as far as known;
+    `weights` are those of the groups of the run.
     """
 
     curve: str
@@ -68,6 +70,9 @@ class Difference:
     gap: np.ndarray
     lower: np.ndarray
     upper: np.ndarray
+    values: np.ndarray | None = None
+    people: tuple[int, int] | None = None
+    weights: np.ndarray | None = None
 
     @cached_property
     def sign(self) -> np.ndarray:
@@ -121,7 +126,16 @@ class Difference:
     @property
     def reversed(self) -> Difference:
         """The same with the groups exchanged: the second minus the first."""
-        return replace(self, pair=self.pair[::-1], gap=-self.gap, lower=-self.upper, upper=-self.lower)
+        return replace(
+            self,
+            pair=self.pair[::-1],
+            gap=-self.gap,
+            lower=-self.upper,
+            upper=-self.lower,
+            values=None if self.values is None else self.values[:, ::-1],
+            people=None if self.people is None else self.people[::-1],
+            weights=None if self.weights is None else -self.weights,
+        )
 
     def within(self, distance: float) -> Within | None:
         """Return the last stretch of evaluations, up to the end, where the difference is shown to be below `distance`.

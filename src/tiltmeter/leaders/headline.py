@@ -1,4 +1,4 @@
-"""Headline: the answer in one sentence, and the line that says what it rests on; the same on every surface."""
+"""Headline: the answer to the question that was declared, and what it rests on; the same on every surface."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tiltmeter.leaders.answered import forecast_answered
 from tiltmeter.leaders.difference import ALL, Difference
+from tiltmeter.leaders.points import FEWEST
 from tiltmeter.names import NOBODY
 from tiltmeter.record.labelled import label_to_json
 from tiltmeter.shown_text import NotebookText, group_name, percent
@@ -27,28 +29,37 @@ TERMS = {
 RATES = ("error", "positive_rate", "tpr", "fpr")
 #: A gap of this many points is what a note about more points asks for, if the gap that was seen is smaller.
 SMALL = 0.02
+#: A difference of rates cannot be larger; a damaged file may hold anything.
+NO_SHARE = 1e3
 #: Words that are plural without an s.
 PLURALS = ("men", "women", "people", "children")
 
 
+#: An earlier lead is told if it was clear at so many evaluations in a row.
+IN_A_ROW = 3
+
+
 @dataclass(frozen=True)
 class Headline(NotebookText):
-    """The claim, what it rests on (`licence`), and what would settle it where nothing is clear.
+    """The answer to the declared question, what it rests on (`licence`), and what would settle it if it is not clear.
 
     >>> import tiltmeter as tm
     >>> print(tm.leaders(tm.predict(*tm.theory.cases.no_crossing()), "loss").headline.claim)
     Group + has the lower loss throughout (more data).
 
     Args:
-        claim: One sentence: who is better off, by how much, since when.
-        licence: What the claim rests on: seeds, evaluations, error rate.
+        claim: One sentence: both numbers, the group that is worse off first.
+        licence: What the claim rests on: runs, people, how often such statements are wrong.
         curve: Curve that it is about.
-        pair: The two groups that it compares; None: no difference is clear, or it is about more than two.
+        pair: The two groups that it compares, or one and `ALL` others; None: nothing was compared.
         leader: Group that is better off at the end; "": none is clear.
-        settle: What would settle it where nothing is clear; or that the rate that was asked about is not clear.
+        gap: How far they are apart with limits, or between which limits the gap lies if it is not clear.
+        since: From when on the difference is clear.
         before: What was clear earlier.
-        alone: Of groups by several attributes, that one attribute alone differs at least as much.
-        brief: The claim without the time.
+        also: What else is clear at the end.
+        settle: What would settle the question where nothing is clear; or why another rate stands for the declared one.
+        clear: Whether the difference at the end is clear.
+        answer: Whether a forecast that was kept with the training held.
     """
 
     claim: str
@@ -56,97 +67,331 @@ class Headline(NotebookText):
     curve: str
     pair: tuple[Hashable, Hashable] | None = None
     leader: Hashable = NOBODY
-    settle: str = ""
+    gap: str = ""
+    since: str = ""
     before: str = ""
-    brief: str = ""
-    alone: str = ""
+    also: str = ""
+    settle: str = ""
+    clear: bool = False
+    answer: str = ""
 
     @property
     def line(self) -> str:
-        """The first line on every surface: the claim, and what was before."""
-        return " ".join(filter(None, (self.claim, self.before, self.alone)))
+        """The claim, the gap, since when, and what else is clear: what every surface says first."""
+        return " ".join(filter(None, (self.claim, self.gap, self.since, self.before, self.also)))
 
     def __str__(self) -> str:
-        rest = f"{self.licence} {self.settle}".strip()
-        return f"{self.line}\n{rest}" if rest else self.line
+        rest = f"{self.settle} {self.licence}".strip()
+        return "\n".join(filter(None, (self.answer, self.line, rest)))
 
     def to_json(self) -> dict[str, Any]:
-        """All but `brief`."""
-        plain = {name: value for name, value in vars(self).items() if name != "brief"}
+        """All parts as plain JSON."""
         pair = None if self.pair is None else [label_to_json(group) for group in self.pair]
-        return {**plain, "pair": pair, "leader": label_to_json(self.leader)}
+        return {**vars(self), "pair": pair, "leader": label_to_json(self.leader)}
 
 
 def headline(judged: Leaders) -> Headline:
-    """The largest difference that is clear at the end, in the decisions of the task before losses."""
-    licence, curve = _licence(judged), headline_curve(judged)
+    """The answer about the declared rate at the end; then its past, then what else is clear."""
+    licence, curve = _licence(judged), judged.curve
     if judged.basis == "exact":
         return _exact(judged, curve, licence)
-    differences = [one for one in judged.differences if one.judged]
-    if not differences:
-        why = " ".join(f"{note}." for note in judged.notes) or _reasons(judged)
+    chosen = chosen_difference(judged.differences_in(curve))
+    if chosen is None:
+        why = _reasons(judged) if judged.basis != "forecast" else ""
+        why = why or " ".join(f"{note}." for note in judged.notes)
         return Headline(why or "There is nothing to compare.", licence if judged.basis == "values" else "", curve)
-    clear = [one for one in differences if one.sign[-1] != 0]
-    if not clear:
-        return _nothing_clear(judged, curve, differences, licence)
-    chosen = _largest(judged, clear)
-    same = [one for one in clear if one.curve == chosen.curve]
-    two = len(judged.groups) == 2
-    unclear, settle = _asked_but_not_clear(judged, clear)
-    brief = capital(f"{unclear}{_two(judged, chosen) if two else _several(judged, chosen, same)}")
-    claim = f"{brief}{_time(judged, chosen)}."
-    before = _before(chosen, judged.clock) if two else ""
-    leader = chosen.leader[-1]
-    alone = _by_one_attribute(judged, chosen)
-    return Headline(claim, licence, chosen.curve, chosen.pair, leader, settle, before, f"{brief}.", alone)
+    clear = chosen.sign[-1] != 0
+    return Headline(
+        _claim(judged, chosen),
+        licence,
+        curve,
+        chosen.pair,
+        chosen.leader[-1],
+        _gap(chosen),
+        _since(judged, chosen),
+        _before(judged, chosen),
+        " ".join(filter(None, (_rank(judged, chosen), _also(judged, chosen)))),
+        " ".join(filter(None, ("" if clear else _settle(judged, chosen), _not_declared(judged)))),
+        bool(clear),
+        forecast_answered(judged),
+    )
 
 
-def _by_one_attribute(judged: Leaders, chosen: Difference) -> str:
-    """Of groups by several attributes, the clear difference by one of them alone that is even larger."""
-    from tiltmeter.leaders.levels import by_one_attribute
+def chosen_difference(differences: Sequence[Difference]) -> Difference | None:
+    """The difference that the claim is about: of the group furthest behind among those that are clear, else of all.
 
-    by_level = by_one_attribute(judged, chosen.curve)
-    if by_level is None or abs(by_level.gap) <= abs(chosen.gap[-1]):
-        return ""
-    names = " and ".join(map(group_name, by_level.pair))
-    values = " against ".join(amounts(chosen.curve, *by_level.values))
-    return f"By {by_level.attribute or 'one attribute'} alone, {names} are even further apart: {values}."
-
-
-def _asked_but_not_clear(judged: Leaders, clear: Sequence[Difference]) -> tuple[str, str]:
-    """That the rate of the task's question is not clear, as the beginning of the claim, and how large it can be.
-
-    Both are empty if it is clear, or nobody asked.
+    Intersections of several attributes are left to what is said beside the claim.
     """
-    curve = "" if judged.question is None else judged.question.asked
-    differences = [one for one in judged.differences if one.judged and one.curve == curve]
-    if not differences or any(one.curve == curve for one in clear):
-        return "", ""
-    largest = max(max(abs(one.lower[-1]), abs(one.upper[-1])) for one in differences)
-    unclear = f"The difference in {term(curve)} is not clear, but "
-    return unclear, f"The difference in {term(curve)} is at most {size_of(curve, largest)}."
+    differences = [one for one in differences if one.judged and not _of_several(one)]
+    if not differences:
+        return None
+    clear = [one for one in differences if one.sign[-1]]
+    behind = [one for one in clear or differences if _falls_behind(one)]
+    return max(behind or clear or differences, key=lambda one: abs(float(one.gap[-1])))
 
 
-def _time(judged: Leaders, one: Difference) -> str:
-    """Since when the difference is clear, as the end of a claim; nothing for one table without steps."""
-    trajectory = judged.trajectory
-    alone = len(one.times) == 1 and not one.times[0]
-    if alone and trajectory is not None and trajectory.origin.source == "predictions":
-        return ""
-    comma = "," if one.curve in RATES or len(judged.groups) > 2 else ""
-    return f"{comma} {_since(one, judged.clock)}"
+def _falls_behind(one: Difference) -> bool:
+    """Whether a named group has the worse value at the end."""
+    return one.pair[1] != ALL or (float(one.gap[-1]) > 0) == (one.better == "lower")
 
 
-def headline_curve(judged: Leaders) -> str:
-    """The curve that the headline is about: of the largest clear difference, else the first that was asked for."""
-    if judged.basis == "exact":
-        return judged.asked[0] if judged.asked else "loss" if "loss" in judged.curves else judged.curves[0]
-    differences = [one for one in judged.differences if one.judged]
-    clear = [one for one in differences if one.sign[-1] != 0]
+def _worse_first(one: Difference) -> Difference:
+    """The difference turned so that the side with the worse value comes first; one group before all others."""
+    if one.pair[1] == ALL:
+        return one
+    worse = float(one.gap[-1]) > 0 if one.better == "lower" else float(one.gap[-1]) < 0
+    return one if worse or one.gap[-1] == 0 else one.reversed
+
+
+def _claim(judged: Leaders, chosen: Difference) -> str:
+    """Both numbers of the declared rate at the end, in the words of the task where there are any."""
+    one, forecast = _worse_first(chosen), judged.basis == "forecast"
+    assert one.values is not None
+    first, second = amounts(one.curve, *one.values[-1])
+    clear, curve = bool(one.sign[-1]), one.curve
+    asked = "" if judged.question is None else judged.question.shares(curve)
+    will = "will be" if forecast else "are"
+    if one.pair[1] == ALL:
+        group = one.pair[0]
+        its = asked.format(share=first, are=will) if asked else f"{first} against {second}"
+        rest = f", {second} of all others" if asked else ""
+        if clear and one.leader[-1] == ALL:
+            worst = judged.could_be_worst == (group,)
+            how = "worst off" if worst else "worse off than all others together"
+            return capital(f"{_is(group, forecast)} {how}: {its if asked else f'{term(curve)} {its}'}{rest}.")
+        if clear:
+            its = asked.format(share=second, are=will) if asked else f"{term(curve)} {second} against {first}"
+            rest = f", {first} of {subject(group)[0]}" if asked else ""
+            return capital(
+                f"all others together {'will fall' if forecast else 'fall'} behind {subject(group)[0]}: {its}{rest}."
+            )
+        if asked:
+            who = judged.question.who(curve) if judged.question is not None else ""
+            among = f"of those who {who}, " if who else ""
+            decision = "" if judged.question is None else judged.question.decision
+            return capital(f"{among}{first} of {subject(group)[0]} {will} {decision}, {second} of all others.")
+        return capital(f"{has(group, forecast)} {_article(term(curve))} of {first}, all others of {second}.")
+    if asked:
+        return capital(_shares_of_two(judged, one, first, second, will))
     if clear:
-        return _largest(judged, clear).curve
-    order = judged.asked or (*RATES, *judged.curves)
-    return next((name for name in order if any(one.curve == name for one in differences)), judged.curves[0])
+        return capital(f"{has(one.pair[0], forecast)} the {one.worse} {term(curve)}: {first} against {second}.")
+    return capital(
+        f"{has(one.pair[0], forecast)} {_article(term(curve))} of {first}, {subject(one.pair[1])[0]} of {second}."
+    )
+
+
+def _shares_of_two(judged: Leaders, one: Difference, first: str, second: str, will: str) -> str:
+    """Of the women who repaid, 52 % are approved; of the men, 85 %."""
+    question = judged.question
+    assert question is not None
+    (a, a_plural), (b, b_plural) = map(subject, one.pair)
+    who = question.who(one.curve)
+    if a_plural and b_plural:
+        if who:
+            return f"of the {a} who {who}, {first} {will} {question.decision}; of the {b}, {second}."
+        return f"{first} of the {a} {will} {question.decision}; of the {b}, {second}."
+    among = f"of those who {who}, " if who else ""
+    return f"{among}{first} of {a} {will} {question.decision} and {second} of {b}."
+
+
+def _is(group: Hashable, forecast: bool) -> str:
+    name, plural = subject(group)
+    return f"{name} {'will be' if forecast else 'are' if plural else 'is'}"
+
+
+def _article(word: str) -> str:
+    return f"{'an' if word[0] in 'aeiou' else 'a'} {word}"
+
+
+def _gap(chosen: Difference) -> str:
+    """How far both sides are apart, with limits; of one that is not clear, the limits alone."""
+    one = _worse_first(chosen)
+    sign = 1.0 if one.better == "lower" else -1.0
+    gap, low, high = (float(part[-1]) * sign for part in (one.gap, one.lower, one.upper))
+    low, high = min(low, high), max(low, high)
+    if one.sign[-1] == 0:
+        return f"The gap is between {in_points(one.curve, low)} and {in_points(one.curve, high, unit=True)}: not clear."
+    if gap < 0:
+        gap, low, high = -gap, -high, -low
+    size = gap_size(one, gap)
+    limits = [in_points(one.curve, low), in_points(one.curve, high)]
+    if limits[0] == limits[1]:
+        return f"{capital(size)} apart."
+    return f"{capital(size)} apart, {limits[0]} to {limits[1]}."
+
+
+def gap_size(one: Difference, gap: float) -> str:
+    """The size of a gap; with one digit more where whole points disagree with the rounded shares beside it."""
+    if one.curve in RATES and one.values is not None and abs(gap) <= NO_SHARE:
+        first, second = (round(100 * float(value)) for value in one.values[-1])
+        if abs(first - second) != round(100 * abs(gap)) and first != second:
+            return f"{100 * abs(gap):.1f} points"
+    return size_of(one.curve, abs(gap))
+
+
+def in_points(curve: str, value: float, unit: bool = False) -> str:
+    """A limit of a gap: whole points of a rate, with one digit where it is below one point."""
+    value = float(value)
+    if curve not in RATES or abs(value) > NO_SHARE:
+        return f"{value:.2g}"
+    points = f"{100 * value:.0f}" if abs(100 * value) >= 1 else f"{100 * value:.1f}"
+    points = "0" if float(points) == 0 else points
+    return f"{points} points" if unit else points
+
+
+def _since(judged: Leaders, one: Difference) -> str:
+    """From when on the difference of the end is clear."""
+    if one.sign[-1] == 0 or len(one.times) == 1:
+        return ""
+    if judged.basis == "forecast":
+        return _crossing_ahead(judged, one)
+    start, end = one.since, float(one.times[-1])
+    if start == end:
+        return "Clear at the last evaluation; since when is not."
+    whole = "" if judged.clock == "t" else f" of {_count(end)}"
+    return f"Clear from {at(judged.clock, start)}{whole} on."
+
+
+def _crossing_ahead(judged: Leaders, one: Difference) -> str:
+    """From when on the group of the end will be worse off, where the forecast's gap changes its sign."""
+    group, behind = one.behind, subject(one.behind)[0]
+    known = (judged.promise.get("crossings") or {}).get(one.curve)
+    if group == ALL or not known or one.pair[1] == ALL:
+        return ""
+    it = "they" if subject(group)[1] else "it"
+    crossed, copies = int(known["crossed"]), int(known["copies"])
+    if crossed < copies:
+        become = "become" if subject(group)[1] else "becomes"
+        return f"In {crossed} of {copies} rehearsals {behind} {become} worse off during the training."
+    low, high = known.get("low"), known.get("high")
+    if low is not None and high is not None and float(high) > 10.0 * float(low):
+        return ""
+    middle = at(judged.clock, _two_digits(float(known["time"])))
+    span = ""
+    if low is not None and high is not None:
+        span = f" ({_count(_two_digits(float(low)))} to {_count(_two_digits(float(high)))} in nine of ten trainings)"
+    earlier = any(stretch.leader == group and stretch.evaluations >= IN_A_ROW for stretch in one.stretches[:-1])
+    if earlier:
+        return f"{capital(it)} will be overtaken at about {middle}{span}."
+    return f"{capital(it)} will be worse off from about {middle} on{span}; before, no difference is clear."
+
+
+def _two_digits(time: float) -> float:
+    return float(f"{time:.2g}")
+
+
+def _before(judged: Leaders, one: Difference) -> str:
+    """Who was better off before, if that was clear; where nothing is clear at the end, what was clear last."""
+    stretches, clock = one.stretches, judged.clock
+    earlier = [stretch for stretch in stretches[:-1] if stretch.leader != NOBODY]
+    if one.sign[-1] == 0:
+        if not earlier:
+            return ""
+        last = earlier[-1]
+        behind = one.pair[1] if last.leader == one.pair[0] else one.pair[0]
+        who = f"{_was(behind)} worse off" if behind != ALL else f"{_was(last.leader)} better off"
+        when = _from_to(clock, last.first, last.last)
+        return f"During training {who}, {when}; at the end no difference is clear."
+    now = stretches[-1].leader
+    enough = 1 if judged.basis == "values" else IN_A_ROW
+    other = [stretch for stretch in earlier if stretch.leader != now and stretch.evaluations >= enough]
+    if judged.basis == "forecast" or not other:
+        return ""
+    until, led = other[-1].last, other[-1].leader
+    first = next(stretch.first for stretch in stretches if stretch.first > until and stretch.leader == now)
+    if one.pair[1] == ALL:
+        side = "better" if led == one.pair[0] else "worse"
+        return f"Until {at(clock, until)} {_was(one.pair[0])} {side} off than all others together."
+    return f"Until {at(clock, until)} {_was(led)} better off; they changed places {between_at(clock, until, first)}."
+
+
+def _was(group: Hashable) -> str:
+    name, plural = subject(group)
+    return f"{name} {'were' if plural else 'was'}"
+
+
+def _from_to(clock: str, first: float, last: float) -> str:
+    return f"at {at(clock, first)}" if first == last else f"from {at(clock, first)} to {_count(last)}"
+
+
+def _rank(judged: Leaders, one: Difference) -> str:
+    """Which groups may be the worst off, where one is named that need not be it."""
+    worst = judged.could_be_worst
+    if one.pair[1] != ALL or one.sign[-1] == 0 or one.leader[-1] != ALL or len(worst) < 2:
+        return ""
+    return f"Could be worst off: {', '.join(map(group_name, worst))}."
+
+
+def _also(judged: Leaders, chosen: Difference) -> str:
+    """What else is clear at the end: an intersection that is further behind, else the largest difference of a rate."""
+    clear = [one for one in judged.differences if one.judged and one.sign[-1] and one is not chosen]
+    crossed = [one for one in clear if one.curve == chosen.curve and _of_several(one)]
+    reach = min(abs(float(chosen.lower[-1])), abs(float(chosen.upper[-1]))) if chosen.sign[-1] else 0.0
+    crossed = [one for one in crossed if min(abs(float(one.lower[-1])), abs(float(one.upper[-1]))) > reach]
+    if crossed:
+        return _other(judged, max(crossed, key=lambda one: abs(float(one.gap[-1]))))
+    rest = [one for one in clear if one.curve != chosen.curve and not _of_several(one)]
+    rates = [one for one in rest if one.curve in RATES] or rest
+    if not rates:
+        return ""
+    return _other(judged, max(rates, key=lambda one: abs(float(one.gap[-1]))))
+
+
+def _of_several(one: Difference) -> bool:
+    """Whether a group by several attributes is compared with all others."""
+    return isinstance(one.pair[0], tuple) and one.pair[1] == ALL
+
+
+def _other(judged: Leaders, one: Difference) -> str:
+    """A clear difference in another rate; only error, loss and the declared rate have a side."""
+    one, forecast = _worse_first(one), judged.basis == "forecast"
+    assert one.values is not None
+    first, second = amounts(one.curve, *one.values[-1])
+    a, b = (subject(group)[0] if group != ALL else "all others" for group in one.pair)
+    sided = one.curve == judged.curve or one.curve not in RATES or one.curve == "error"
+    if not sided:
+        return f"The {term(one.curve)}s {'will differ' if forecast else 'differ'}: {first} of {a}, {second} of {b}."
+    word = one.worse if (one.pair[1] != ALL or one.leader[-1] == ALL) else one.better
+    which = f"a {word} {term(one.curve)} than all others together"
+    which = which if one.pair[1] == ALL else f"the {word} {term(one.curve)}"
+    return capital(f"{has(one.pair[0], forecast)} {which}: {first} against {second}.")
+
+
+def _not_declared(judged: Leaders) -> str:
+    """That the declared rate cannot be judged, and why another one takes its place."""
+    wanted = judged.curves[0]
+    if wanted == judged.curve:
+        return ""
+    return f"The {term(wanted)} cannot be judged, with fewer than {FEWEST} such points in a group."
+
+
+def _settle(judged: Leaders, one: Difference) -> str:
+    """How many more points or trainings would make a gap of the size that was seen clear."""
+    gap, half = abs(float(one.gap[-1])), float(one.upper[-1] - one.lower[-1]) / 2.0
+    size = max(gap, SMALL) if one.curve in RATES else gap
+    if not np.isfinite(half) or size <= 0:
+        return ""
+    this = "of this size" if size == gap else f"of {size_of(one.curve, size)}"
+    if judged.scope == "trainings":
+        assert judged.run is not None
+        trainings = judged.run[one.curve].sizes.get("seed", 1)
+        more = int(np.ceil(trainings * max((half / size) ** 2 - 1.0, 0.0)))
+        return f"About {more} more trainings would settle a gap {this}." if more else ""
+    return more_points(one, half, size, f"settle a gap {this}")
+
+
+def more_points(one: Difference, half: float, size: float, would: str) -> str:
+    """How many more points of the smaller group, or of the one group, make half the width of the limits `size`."""
+    factor = (half / size) ** 2
+    if one.people is None or not np.isfinite(factor) or factor > 1e4:
+        return ""
+    place = 0 if one.pair[1] == ALL else int(np.argmin(one.people))
+    more = int(np.ceil(one.people[place] * max(factor - 1.0, 0.0)))
+    if more < 1:
+        return ""
+    more = round(more, -max(len(str(more)) - 2, 0))
+    name, plural = subject(one.pair[place])
+    return f"About {more:,} more {name if plural else f'points of {name}'} would {would}."
 
 
 def term(curve: str) -> str:
@@ -181,8 +426,10 @@ def amounts(curve: str, *values: float, apart: int | None = None) -> list[str]:
     >>> amounts("error", 0.121, 0.08), amounts("error", 0.4912, 0.4938), amounts("loss", 0.123456, 0.2)
     (['12 %', '8 %'], ['49.1 %', '49.4 %'], ['0.123', '0.2'])
     """
-    if curve not in RATES:
+    if curve not in RATES or max(map(abs, values)) > NO_SHARE:
         return [f"{value:.3g}" for value in values]
+    if np.ptp(values[:apart]) < 1e-9:
+        return [percent(value) for value in values]
     for digits in (0, 1, 2):
         texts = [percent(value, digits) for value in values]
         if len(set(texts[:apart])) == len(texts[:apart]):
@@ -196,7 +443,7 @@ def size_of(curve: str, size: float) -> str:
     >>> size_of("error", 0.163), size_of("error", 0.01), size_of("loss", 0.3)
     ('16 points', '1 point', '0.3')
     """
-    if curve not in RATES:
+    if curve not in RATES or size > NO_SHARE:
         return f"{size:.2g}"
     points = f"{100 * size:.0f}" if 100 * size >= 1 else f"{100 * size:.1g}"
     return f"{points} point" if points == "1" else f"{points} points"
@@ -205,159 +452,6 @@ def size_of(curve: str, size: float) -> str:
 def capital(sentence: str) -> str:
     """The sentence with a capital at its beginning."""
     return sentence[:1].upper() + sentence[1:]
-
-
-def _largest(judged: Leaders, clear: Sequence[Difference]) -> Difference:
-    """The difference that the headline is about: first by what was asked, then decisions, then size."""
-    order = judged.asked or (*RATES, *judged.curves)
-    if judged.asked:
-        by_curve = sorted(clear, key=lambda one: order.index(one.curve) if one.curve in order else len(order))
-        clear = [one for one in clear if one.curve == by_curve[0].curve]
-    else:
-        rates = [one for one in clear if one.curve in RATES]
-        clear = rates or list(clear)
-    return max(clear, key=lambda one: abs(one.gap[-1]))
-
-
-def _values(judged: Leaders, curve: str, groups: Sequence[Hashable], at: float) -> list[float]:
-    assert judged.trajectory is not None
-    values = judged.trajectory[curve]
-    values = values.mean("seed") if "seed" in values.dims else values
-    last = values.sel(time=at)
-    labels = last.coords["group"].values.tolist()
-    return [float(last.values[labels.index(group)]) for group in groups]
-
-
-def _two(judged: Leaders, one: Difference) -> str:
-    """Who is worse off, by how much, since when, and what was before."""
-    forecast = judged.basis == "forecast"
-    leader, other = one.leader[-1], one.behind
-    if one.curve in RATES:
-        at_worst, at_best = _values(judged, one.curve, (other, leader), float(one.times[-1]))
-        numbers = amounts(one.curve, at_worst, at_best)
-        return f"{has(other, forecast)} the {one.worse} {term(one.curve)}, {numbers[0]} against {numbers[1]}"
-    return f"{has(leader, forecast)} the {one.better} {term(one.curve)}"
-
-
-def _since(one: Difference, clock: str) -> str:
-    """From when on the leader of the end is clear."""
-    last = one.stretches[-1]
-    if len(one.stretches) == 1:
-        return "throughout" if len(one.times) > 1 else f"at {at(clock, float(one.times[0]))}"
-    before = _evaluation_before(one, last.first)
-    if last.evaluations == 1:
-        return f"at {at(clock, last.last)}, the last evaluation"
-    if _next(clock, before, last.first):
-        return f"from {at(clock, last.first)} to the end"
-    return f"from {between(clock, before, last.first)} to the end"
-
-
-def _evaluation_before(one: Difference, time: float) -> float:
-    return float(one.times[int(np.searchsorted(one.times, time)) - 1])
-
-
-def _before(one: Difference, clock: str) -> str:
-    """What was clear before, or that nothing was."""
-    earlier = [stretch for stretch in one.stretches[:-1] if stretch.leader != NOBODY]
-    if earlier and earlier[-1].leader != one.stretches[-1].leader:
-        before, last = earlier[-1], one.stretches[-1].first
-        until = "" if before.last == _evaluation_before(one, last) else f" up to {at(clock, before.last)}"
-        if one.curve in RATES:  # "led" would read as the opposite of "has the higher error"
-            return f"Before, it was the other way round{until}."
-        return f"Before, {subject(before.leader)[0]} led{until}."
-    if not any(stretch.leader == NOBODY and stretch.bound > 0 for stretch in one.stretches[:-1]):
-        return ""
-    if len(earlier) == 1:
-        return f"It was also clear {_from_to(clock, earlier[0].first, earlier[0].last)}."
-    if earlier:
-        return f"It was also clear at times before, last at {at(clock, earlier[-1].last)}."
-    return f"Before {at(clock, one.stretches[-1].first)} the two cannot be told apart."
-
-
-def _from_to(clock: str, first: float, last: float) -> str:
-    return f"at {at(clock, first)}" if first == last else f"from {at(clock, first)} to {at(clock, last)}"
-
-
-def _several(judged: Leaders, chosen: Difference, clear: Sequence[Difference]) -> str:
-    """The worst-off group against the rest, or the largest clear difference."""
-    forecast = judged.basis == "forecast"
-    leader, other = chosen.leader[-1], chosen.behind
-    time = float(chosen.times[-1])
-    if chosen.pair[1] == ALL:
-        group, better_off = chosen.pair[0], leader == chosen.pair[0]
-        word = chosen.better if better_off else chosen.worse
-        (its,) = _values(judged, chosen.curve, (group,), time)
-        value, of_all = amounts(chosen.curve, its, its - float(chosen.gap[-1]))
-        return f"{has(group, forecast)} a {word} {term(chosen.curve)} than all together: {value} against {of_all}"
-    # Of decisions the group that is worse off than all others is named first, of losses the one that leads them all.
-    ends = {True: (other, "highest", "lowest"), False: (leader, "lowest", "highest")}
-    for worst in (True, False) if chosen.curve in RATES else (False, True):
-        group, *words = ends[worst]
-        against = [one for one in clear if group in one.pair and (one.leader[-1] == group) != worst]
-        if len(against) == len(judged.groups) - 1:
-            rest = [one for one in judged.groups if one != group]
-            its, *others = _values(judged, chosen.curve, (group, *rest), time)
-            nearest = min(others, key=lambda value: abs(value - its))
-            its_own, *rounded = amounts(chosen.curve, its, nearest, min(others), max(others), apart=2)
-            extreme = words[chosen.better == "higher"]
-            claim = f"{has(group, forecast)} the {extreme} {term(chosen.curve)}, {its_own}"
-            return f"{claim}; the others have {' to '.join(dict.fromkeys(rounded[1:]))}"
-    at_worst, at_best = _values(judged, chosen.curve, (other, leader), time)
-    numbers = amounts(chosen.curve, at_worst, at_best)
-    claim = f"{has(other, forecast)} a {chosen.worse} {term(chosen.curve)} than {subject(leader)[0]}"
-    return f"{claim}: {numbers[0]} against {numbers[1]}"
-
-
-def _nothing_clear(judged: Leaders, curve: str, differences: Sequence[Difference], licence: str) -> Headline:
-    """That no difference is clear at the end, how large it can be, and what would settle it."""
-    own = [one for one in differences if one.curve == curve]
-    largest = max(max(abs(one.lower[-1]), abs(one.upper[-1])) for one in own)
-    earlier = [one for one in own if one.sign.any()]
-    end, size = " at the end" if earlier else "", size_of(curve, float(largest))
-    claim = f"The difference in {term(curve)} is not clear{end}; it is at most {size}."
-    if len(judged.groups) > 2:
-        among = f"No difference in {term(curve)} among {len(judged.groups)} groups"
-        claim = f"{among} is clear{end}; the largest is at most {size}."
-    before = ""
-    if earlier:
-        one = max(earlier, key=lambda difference: float(np.abs(difference.gap).max()))
-        stretch = [stretch for stretch in one.stretches if stretch.leader != NOBODY][-1]
-        when = at(judged.clock, stretch.last)
-        before = f"{capital(subject(stretch.leader)[0])} had the {one.better} {term(curve)} up to {when}."
-    return Headline(claim, licence, curve, settle=_settle(judged, own), before=before)
-
-
-def _settle(judged: Leaders, differences: Sequence[Difference]) -> str:
-    """How many more points or seeds would make the gap that was seen clear."""
-    one = max(differences, key=lambda difference: abs(float(difference.gap[-1])))
-    gap, half = abs(float(one.gap[-1])), float(one.upper[-1] - one.lower[-1]) / 2.0
-    size = max(gap, SMALL) if one.curve in RATES else gap
-    if not np.isfinite(half) or size <= 0 or one.pair[1] == ALL:
-        return ""
-    factor = (half / size) ** 2
-    if judged.scope == "recipe" or judged.basis == "seeds":
-        assert judged.trajectory is not None
-        seeds = judged.trajectory[one.curve].sizes.get("seed", 1)
-        more = int(np.ceil(seeds * max(factor - 1.0, 0.0)))
-        return f"About {more} more seeds would show a gap of {size_of(one.curve, size)}." if more else ""
-    if judged.basis != "points" or judged.trajectory is None:
-        return ""
-    from tiltmeter.leaders.points import kept_points
-
-    kept = kept_points(judged.trajectory)
-    counts = {} if kept is None else kept.counts(one.curve)
-    if not counts:
-        return ""
-    fewest = min(one.pair, key=lambda group: counts.get(group, 0))
-    more = int(np.ceil(counts.get(fewest, 0) * max(factor - 1.0, 0.0)))
-    if more < 1 or factor > 1e4:
-        return ""
-    digits = max(len(str(more)) - 2, 0)
-    rounded = round(more, -digits)
-    return (
-        f"About {rounded:,} more held-out cases of {group_name(fewest)} would settle whether the measured gap of "
-        f"{size_of(one.curve, size)} is real."
-    )
 
 
 def _exact(judged: Leaders, curve: str, licence: str) -> Headline:
@@ -391,21 +485,55 @@ def _licence(judged: Leaders) -> str:
         return "Exact theory."
     if judged.basis == "values":
         return "As recorded, without errors."
-    tested = judged.family
+    wrong = f"At most {100 * judged.level:g} of 100 such statements are wrong."
+    people, among = _people(judged), ""
+    if judged.one_of > 1:
+        among = f"The pair should have been chosen, of {judged.one_of}, before the data were seen."
     if judged.basis == "forecast":
-        promise: Any = {} if judged.trajectory is None else judged.trajectory.origin.settings.get("promise") or {}
-        sentence = str(promise.get("sentence") or f"{100 * (1 - judged.level):g} % band over {tested}")
-        reliable = promise.get("reliable_until")
+        sentence = str(judged.promise.get("sentence") or f"{100 * (1 - judged.level):g} % band")
+        reliable = judged.promise.get("reliable_until")
         until = f"; reliable up to {at(judged.clock, float(reliable))}" if reliable is not None else ""
-        return f"{sentence}{until}."
-    seeds = 1
-    if judged.trajectory is not None:
-        seeds = judged.trajectory[judged.curves[0]].sizes.get("seed", 1)
-    runs = "One run" if seeds == 1 else f"{seeds} runs" if judged.scope == "runs" else f"{seeds} seeds"
-    together = "" if tested == "one evaluation" else "tested together, "
-    chosen = f", if this one of {judged.one_of} pairs was chosen before" if judged.one_of > 1 else ""
+        return " ".join(filter(None, (f"{sentence}{until}{f'; {people}' if people else ''}.", wrong, among)))
     wider = "; from recorded standard errors, so limits are wider" if judged.basis == "standard errors" else ""
-    return f"{runs}, {tested}{' ' if together else ', '}{together}{100 * judged.level:g} % error rate{chosen}{wider}."
+    return " ".join(filter(None, (f"{_trainings(judged)}{f'; {people}' if people else ''}{wider}.", wrong, among)))
+
+
+def _trainings(judged: Leaders) -> str:
+    """One run, these models, or trainings like these and how far they differ."""
+    count = 1 if judged.run is None else judged.run[judged.curve].sizes.get("seed", 1)
+    if count == 1:
+        return "One run"
+    if judged.scope == "models":
+        return f"These {count} models"
+    spread = _spread(judged)
+    return f"{count} trainings{f', which differ by {spread}' if spread else ''}"
+
+
+def _spread(judged: Leaders) -> str:
+    """How far trainings differ in the gap of the claim at the end."""
+    chosen = judged.chosen
+    if judged.run is None or chosen is None or chosen.weights is None:
+        return ""
+    last = judged.run[judged.curve].isel(time=-1).transpose("seed", "group").values.astype(float)
+    gaps = np.nan_to_num(last) @ chosen.weights
+    range_of_gaps = float(gaps.max() - gaps.min())
+    return size_of(judged.curve, range_of_gaps) if range_of_gaps > 1e-9 else ""
+
+
+def _people(judged: Leaders) -> str:
+    """How many points of each side were judged."""
+    chosen = judged.chosen
+    if chosen is None or chosen.people is None:
+        return ""
+    one = _worse_first(chosen)
+    assert one.people is not None
+    if one.pair[1] == ALL:
+        noun = "people" if judged.question is not None and judged.question.decision else "points"
+        return f"{sum(one.people):,} {noun} of {len(judged.groups)} groups judged"
+    (a, a_plural), (b, b_plural) = map(subject, one.pair)
+    if a_plural and b_plural:
+        return f"{one.people[0]:,} {a} and {one.people[1]:,} {b} judged"
+    return f"{one.people[0]:,} points of {a} and {one.people[1]:,} of {b} judged"
 
 
 def _reasons(judged: Leaders) -> str:
@@ -429,6 +557,8 @@ def at(clock: str, time: float) -> str:
     >>> at("step", 2000.0), at("t", 5.643)
     ('step 2,000', 't = 5.643')
     """
+    if clock == "progress":
+        return f"{100 * time:.0f} % of the fall of the loss"
     return f"t = {time:.4g}" if clock == "t" else f"{clock} {_count(time)}"
 
 
@@ -440,6 +570,8 @@ def between(clock: str, low: float, high: float) -> str:
     """
     if clock == "t":
         return f"between t = {low:.4g} and {high:.4g}"
+    if clock == "progress":
+        return f"between {100 * low:.0f} and {100 * high:.0f} % of the fall of the loss"
     return f"between {clock}s {_count(low)} and {_count(high)}"
 
 

@@ -7,17 +7,19 @@ from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import comb
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tiltmeter.arguments import A_RUN, checked_flag, checked_kind, checked_share
-from tiltmeter.leaders.difference import ALL, Difference
+from tiltmeter.arguments import A_RUN, checked_kind, checked_share
+from tiltmeter.leaders.answered import gap_forecast
+from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.exact import exact_curve, revived
-from tiltmeter.leaders.headline import Headline, headline, headline_curve
+from tiltmeter.leaders.headline import Headline, chosen_difference, headline
 from tiltmeter.leaders.judgement import Basis, Scope, judgement
 from tiltmeter.leaders.phases import Course, Crossing, Phase, Undecided, ahead_of_all, exact_course, measured_course
 from tiltmeter.leaders.points import JUDGED, described_held_out
+from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
 from tiltmeter.names import better_of
 from tiltmeter.pairs import AskedPair, Pair, groups_of, the_pair
 from tiltmeter.question import Question, checked_question
@@ -44,11 +46,11 @@ class Leaders(NotebookText):
     the same for another curve.
 
     Args:
-        differences: Every pair of groups in every curve, with its limits.
-        curves: Curves that were judged.
+        differences: Two groups, or each of more against all others, in every curve, with limits.
+        curves: Curves that were judged, the declared rate first.
         groups: Groups that were judged.
         level: Error rate of all statements together.
-        scope: What the statements are about: the "run", the "runs", or any seed of the "recipe".
+        scope: What the statements are about: the "run", these "models", or "trainings" like these.
         basis: What the limits rest on: "points", "standard errors", "seeds", "values", "forecast" or "exact".
         evaluations: Evaluations that were tested together.
         clock: What time counts: "step", "epoch", "round" or "t".
@@ -57,7 +59,9 @@ class Leaders(NotebookText):
         one_of: Pairs of groups among which the only one was chosen; the error rate does not cover this choice.
         asked: Curves that were asked for, in their order.
         question: What a positive decision means to a person; None: not given.
-        trajectory: Run that was judged.
+        run: Run that was judged.
+        curve: The declared rate: what the headline, `phases` and `changes` are about.
+        could_be_worst: Of three groups and more, those that are not clearly better off than another.
     """
 
     differences: tuple[Difference, ...]
@@ -73,7 +77,9 @@ class Leaders(NotebookText):
     one_of: int = 1
     asked: tuple[str, ...] = ()
     question: Question | None = None
-    trajectory: Trajectory | None = field(default=None, repr=False)
+    run: Trajectory | None = field(default=None, repr=False)
+    curve: str = "loss"
+    could_be_worst: tuple[Hashable, ...] = ()
 
     @cached_property
     def headline(self) -> Headline:
@@ -81,9 +87,15 @@ class Leaders(NotebookText):
         return headline(self)
 
     @property
-    def curve(self) -> str:
-        """The curve that the headline is about."""
-        return headline_curve(self)
+    def chosen(self) -> Difference | None:
+        """The difference that the headline is about; None: nothing was judged."""
+        return chosen_difference(self.differences_in(self.curve))
+
+    @property
+    def promise(self) -> Mapping[str, Any]:
+        """What a forecast says of its own limits; empty for anything else."""
+        told: Any = None if self.run is None else self.run.origin.settings.get("promise")
+        return told if isinstance(told, Mapping) else {}
 
     @property
     def phases(self) -> tuple[Phase, ...]:
@@ -102,7 +114,7 @@ class Leaders(NotebookText):
 
     @property
     def first(self) -> Hashable:
-        """The group that leads every other where a leader is first clear; "" if none ever is."""
+        """The group that leads all others where a leader is first clear; "" if none ever is."""
         return ahead_of_all(self.course(self.curve).first)
 
     @property
@@ -125,18 +137,23 @@ class Leaders(NotebookText):
     def course(self, curve: str) -> Course:
         """How the lead went in one curve: changes, first and last leaders of each pair, phases."""
         if curve not in self._courses:
-            assert self.trajectory is not None
+            assert self.run is not None
             own = self.differences_in(curve)
             if self.basis == "exact":
                 pair = own[0].pair if self.one_of > 1 or len(self.groups) == 2 else None
-                self._courses[curve] = exact_course(self.trajectory, curve, pair)
+                self._courses[curve] = exact_course(self.run, curve, pair)
             else:
-                self._courses[curve] = measured_course(self.trajectory[curve], own)
+                self._courses[curve] = measured_course(self.run[curve], own)
         return self._courses[curve]
 
     @cached_property
     def _courses(self) -> dict[str, Course]:
         return {}
+
+    @property
+    def gap_forecast(self) -> dict[str, JSON]:
+        """What a forecast says of the gap at the end, for `train(..., forecast=)`; empty if it names nobody."""
+        return {} if self.run is None else gap_forecast(self, self.run)
 
     def of(self, curve: str) -> Leaders:
         """The same for one curve, with the limits that hold for all of them."""
@@ -144,7 +161,7 @@ class Leaders(NotebookText):
             raise KeyError(f"No curve {curve!r}. There are: {', '.join(self.curves)}.")
         differences = self.differences_in(curve)
         reasons = {name: why for name, why in self.reasons.items() if name.split(" of ")[0] == curve}
-        return replace(self, differences=differences, curves=(curve,), reasons=reasons)
+        return replace(self, differences=differences, curves=(curve,), curve=curve, reasons=reasons)
 
     def __getitem__(self, key: tuple[str, Pair] | str) -> Difference:
         """The difference in a curve between two groups, the first minus the second."""
@@ -165,21 +182,6 @@ class Leaders(NotebookText):
         """The differences in one curve; none if it was not judged."""
         return tuple(one for one in self.differences if one.curve == curve)
 
-    @property
-    def family(self) -> str:
-        """What is tested together, in words."""
-        curves = len({one.curve for one in self.differences})
-        pairs = len({one.pair for one in self.differences})
-        parts = ["one evaluation" if self.evaluations == 1 else f"{self.evaluations} evaluations"]
-        parts += [f"{curves} measures"] * (curves > 1)
-        parts += [f"{pairs} {'groups' if self.against_all else 'pairs'}"] * (pairs > 1)
-        return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)
-
-    @property
-    def against_all(self) -> bool:
-        """Whether each group is compared with all together."""
-        return any(one.pair[1] == ALL for one in self.differences)
-
     def within(self, size: float) -> dict[tuple[str, Pair], float]:
         """Return the differences that are clearly below `size` at the end, and since when.
 
@@ -188,16 +190,6 @@ class Leaders(NotebookText):
         """
         inside = {(one.curve, one.pair): one.within(size) for one in self.differences}
         return {key: stretch.start for key, stretch in inside.items() if stretch is not None}
-
-    def could_be_worst(self, curve: str, evaluation: int = -1) -> tuple[Hashable, ...]:
-        """Return the groups that may be the worst off at one evaluation: those not clearly better than another.
-
-        From six groups on, those not clearly better than the mean of all. A single group is clearly the worst.
-        """
-        own = self.differences_in(curve)
-        groups = dict.fromkeys(group for one in own for group in one.pair if group != ALL)
-        ahead = {one.leader[evaluation] for one in own if one.judged}
-        return tuple(group for group in groups if group not in ahead)
 
     def to_frame(self) -> pd.DataFrame:
         """One row for each curve and pair: the leader at the end, since when, the gap and its limits there."""
@@ -249,52 +241,63 @@ class Leaders(NotebookText):
 
 
 def leaders(
-    trajectory: Trajectory,
+    run: Trajectory,
     *curves: str,
     question: Question | None = None,
     groups: AskedPair | None = None,
     level: float = 0.05,
-    every_pair: bool | None = None,
+    scope: Literal["models", "trainings"] | None = None,
 ) -> Leaders:
-    """Say who leads in these curves, when, and how sure it is (default: loss, error, positive_rate, tpr, fpr).
+    """Say who is worse off in a run, since when, and how sure it is.
 
     >>> import tiltmeter as tm
     >>> print(leaders(tm.predict(*tm.theory.cases.centred_crossing())))
     Group - has the lower loss until t = 5.643 (larger variance), then group + (more data).
     Exact theory.
 
-    A measured run is judged from the points that its probe kept. Limits hold at all evaluations, for all pairs of
-    groups and in all chosen curves together, with probability 1 - `level`; so any statement may be quoted alone, even
-    one that was chosen after seeing the data. A difference is *clear* where its limits exclude zero. The untrained
-    network never leads. A forecast is judged by its band and its points. For exact theory, lead changes are found by
-    root finding and need no test.
+    The first curve is the declared rate: of the `question`, else error, squared error or loss. It is asked first at the
+    last evaluation, then during training; all other rates are asked at the last evaluation only, the loss last. At most
+    a share `level` of runs whose groups are alike gets any statement (3/5, 1/5 and 1/5 of it for the three steps). A
+    difference is *clear* where its limits exclude zero. Limits come from the points that a probe kept. A network that
+    has hardly begun to learn is not judged. A forecast is judged by its band and its points. For exact theory, lead
+    changes are found by root finding and need no test.
 
-    `groups` names two groups to be compared alone, chosen before the data are seen. From six groups on, each is
-    compared with the mean of all (`every_pair` True or False chooses one or the other).
+    Two groups are compared with each other; of more, each with all others together. Groups by several attributes are
+    compared by each attribute alone, and their intersections at the last evaluation. `groups` names two groups to be
+    compared alone, chosen before the data are seen.
 
     "Not clear" is not "no difference": the limits say what is ruled out. The error rate does not hold for points that
     were also used to choose when to stop or which run to take.
 
     Args:
-        trajectory: Run to look at: theory, simulation, forecast or training.
-        *curves: Curves to judge; none: loss, error, positive_rate, tpr and fpr, as far as recorded.
-        question: Its curve comes first; None: the question that the data carry.
+        run: Run to look at: theory, simulation, forecast or training.
+        *curves: Curves to judge, the declared rate first; none: the question's, else error, and what else is recorded.
+        question: What a positive decision means to a person; None: the question that the data carry.
         groups: Two groups to compare alone, chosen before the data are seen; None: all.
         level: Error rate of all statements together.
-        every_pair: Whether all pairs are compared; None: each with the mean of all, from six groups on.
+        scope: Of several trainings, whether to speak of these "models" or of "trainings" like these (needs three).
+            None: of trainings where there are three.
     """
-    checked_kind("trajectory", trajectory, Trajectory, A_RUN)
+    checked_kind("run", run, Trajectory, A_RUN)
     checked_share("level", level)
     checked_question(question)
-    question = question if question is not None else asked_of(trajectory)
-    trajectory = _as_asked(revived(trajectory), question)
-    names = _names(trajectory, curves, question)
-    first = trajectory[names[0]]
+    if scope not in (None, "models", "trainings"):
+        raise ValueError(f'`scope` should be "models" or "trainings". Found scope = {scope!r}.')
+    question = question if question is not None else asked_of(run)
+    run = _as_asked(revived(run), question)
+    names = _names(run, curves, question)
+    first = run[names[0]]
+    seeds = first.sizes.get("seed", 1)
+    if scope == "trainings" and seeds < FEWEST_SEEDS:
+        raise ValueError(
+            f"At least {FEWEST_SEEDS} trainings are needed to speak of trainings like these. Found {seeds}."
+        )
     pair = None if groups is None else the_pair(first, groups)
-    if every_pair is not None:
-        every_pair = checked_flag("every_pair", every_pair)
-    judged = judgement(trajectory, names, pair, level, every_pair)
-    exact = all("seed" not in trajectory[name].dims and exact_curve(trajectory, name) is not None for name in names)
+    judged = judgement(run, names, pair, level, scope if seeds > 1 else None)
+    exact = all("seed" not in run[name].dims and exact_curve(run, name) is not None for name in names)
+    declared = judged.declared
+    if exact and not curves and (question is None or question.asked not in names):
+        declared = "loss" if "loss" in names else names[0]
     return Leaders(
         differences=judged.differences,
         curves=tuple(names),
@@ -303,42 +306,45 @@ def leaders(
         scope=judged.scope,
         basis="exact" if exact else judged.basis,
         evaluations=judged.evaluations,
-        clock=trajectory.clock,
+        clock=run.clock,
         reasons=judged.reasons,
         notes=judged.notes,
         one_of=1 if pair is None else comb(len(groups_of(first)), 2),
         asked=tuple(dict.fromkeys(curves)) or (() if question is None else question.curves),
         question=question,
-        trajectory=trajectory,
+        run=run,
+        curve=declared,
+        could_be_worst=judged.could_be_worst,
     )
 
 
-def _as_asked(trajectory: Trajectory, question: Question | None) -> Trajectory:
+def _as_asked(run: Trajectory, question: Question | None) -> Trajectory:
     """The run with the directions that the question gives: to be selected for a burden is no advantage."""
     if question is None:
-        return trajectory
+        return run
     turned = {
         name: curve if question.better(name) is None else curve.assign_attrs(better=question.better(name))
-        for name, curve in trajectory.items()
+        for name, curve in run.items()
     }
-    return trajectory.replace(turned, trajectory.evaluate)
+    return run.replace(turned, run.evaluate)
 
 
-def asked_of(trajectory: Trajectory) -> Question | None:
+def asked_of(run: Trajectory) -> Question | None:
     """The question that the held-out data of a run or forecast carry; None if they carry none."""
-    stored = described_held_out(trajectory).get("question")
+    stored = described_held_out(run).get("question")
     return Question.from_json(stored) if isinstance(stored, Mapping) else None
 
 
-def _names(trajectory: Trajectory, curves: tuple[str, ...], question: Question | None) -> list[str]:
-    """The curves to judge, checked."""
+def _names(run: Trajectory, curves: tuple[str, ...], question: Question | None) -> list[str]:
+    """The curves to judge, checked: the declared rate, then the other rates, and the loss last."""
     if not curves:
         asked = () if question is None else question.curves
-        curves = tuple(name for name in (*asked, *JUDGED) if name in trajectory and "group" in trajectory[name].dims)
+        order = (*asked, "error", "squared_error", *(name for name in JUDGED if name != "loss"), "loss")
+        curves = tuple(name for name in order if name in run and "group" in run[name].dims)
         if not curves:
             raise ValueError(f"There is none of the curves {', '.join(JUDGED)} with groups: name the curves to judge.")
     for name in dict.fromkeys(curves):
-        values = trajectory[name]
+        values = run[name]
         if len(groups_of(values)) < 2:
             raise ValueError("There is one group only: nothing to compare.")
         if better_of(name, values) == "neither":
@@ -364,14 +370,14 @@ def _finite(value: Any) -> Any:
 MOST_SHOWN = 5_000_000
 
 
-def _card(trajectory: Trajectory) -> str:
+def _card(run: Trajectory) -> str:
     """The headline of a run as HTML; nothing where there is nothing to compare, or too much to wait for."""
-    if sum(values.size for values in trajectory.points.values()) > MOST_SHOWN:
+    if sum(values.size for values in run.points.values()) > MOST_SHOWN:
         return ""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return text_html(str(leaders(trajectory).headline))
+            return text_html(str(leaders(run).headline))
     except Exception:  # what only shows a run must not fail, whatever its curves hold
         return ""
 

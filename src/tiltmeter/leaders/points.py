@@ -104,18 +104,6 @@ def pairs(groups: int) -> np.ndarray:
     return rows
 
 
-def against_all(shares: np.ndarray) -> np.ndarray:
-    """Return every group minus the mean of all, weighted by the shares of the points (0: left out of the mean).
-
-    >>> against_all(np.array([0.5, 0.5])).tolist()
-    [[0.5, -0.5], [-0.5, 0.5]]
-    """
-    weights = np.asarray(shares, dtype=float)
-    if weights.ndim != 1 or (weights < 0).any() or (weights > 0).sum() < 2:
-        raise ValueError(f"`shares` should be positive for at least two groups. Found shares = {weights.tolist()}.")
-    return np.asarray(np.eye(len(weights)) - weights / weights.sum())
-
-
 #: Curves that are means of what is kept for each point.
 JUDGED = ("loss", "error", "positive_rate", "tpr", "fpr")
 

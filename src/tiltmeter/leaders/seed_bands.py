@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
@@ -13,16 +14,13 @@ from tiltmeter.leaders.bands import (
     PERMUTATIONS,
     ROUNDING,
     Band,
-    Bootstrap,
-    PermutationGate,
-    asked_of,
+    Limits,
     balanced,
-    gated,
 )
 from tiltmeter.leaders.points import PointCurve
 
-#: With fewer seeds than this nothing is said about the recipe.
-FEWEST_SEEDS = 5
+#: With fewer trainings than this nothing is said about trainings like these.
+FEWEST_SEEDS = 3
 
 
 def two_way(
@@ -33,61 +31,77 @@ def two_way(
     draws: int = DRAWS,
     permutations: int = PERMUTATIONS,
     seed: int = 0,
-    recipe: bool = True,
 ) -> dict[str, Band]:
-    """Bands for the mean over all seeds of the recipe, from at least five seeds that looked at the same points.
+    """Bands for the mean over all trainings like these, from at least three that were judged on the same points.
 
     >>> rng = np.random.default_rng(0)
     >>> codes = np.repeat([0, 1], 100)
-    >>> shared = rng.normal(size=200)  # the same points in every seed
-    >>> seeds = PointCurve("loss", shared + 0.01 * rng.normal(size=(5, 3, 200)))
+    >>> seeds = PointCurve("loss", rng.normal(size=(10, 3, 200)))
     >>> two_way([seeds], codes, np.array([[1.0, -1.0]]))["loss"].shown.any()
     np.False_
+    """
+    limits = TrainingLimits(curves, codes, contrasts, draws, permutations, seed)
+    return limits.of([curve.name for curve in curves], level)
 
-    `curves` hold values of shape (seeds, evaluations, points). The uncertainty has two parts (Owen, 2007). For the
+
+class TrainingLimits(Limits):
+    """The same for the mean over all trainings like these, from at least three that were judged on the same points.
+
+    Values of a curve have shape (seeds, evaluations, points). Points and seeds are crossed random factors. For the
     points, the values averaged over seeds get the limits of one run (`bands`). For the seeds, the differences averaged
     over points have a variance. It is multiplied by the critical value of the maximum over evaluations of Gaussian
     copies of both parts, mapped to Student's t, because few seeds estimate their own scatter poorly. The two distances
-    are added in squares. The scatter over seeds alone would miss the error of the points, which all seeds share. With
-    `recipe=False` the bands are about the mean of these runs on new points, and two seeds are enough."""
-    from scipy.special import ndtr, ndtri, stdtrit
+    are added in squares. The scatter over seeds alone would miss the error of the points, which all seeds share. The
+    scatter is pooled over the evaluations, or over those of `paths` where a curve holds only some of them.
+    """
 
-    chosen = list(curves)
-    by_curve = asked_of(chosen, codes, contrasts)
-    for curve in chosen:
-        if curve.values.ndim != 3 or len(curve.values) < (FEWEST_SEEDS if recipe else 2):
+    def __init__(
+        self,
+        curves: Sequence[PointCurve],
+        codes: np.ndarray,
+        contrasts: np.ndarray | Mapping[str, np.ndarray],
+        draws: int = DRAWS,
+        permutations: int = PERMUTATIONS,
+        seed: int = 0,
+        paths: Mapping[str, PointCurve] | None = None,
+    ) -> None:
+        for curve in curves:
             seeds = len(curve.values) if curve.values.ndim == 3 else 1
-            raise ValueError(
-                f"`two_way` needs at least {FEWEST_SEEDS} seeds to speak of a recipe, two to speak of these runs "
-                f"(recipe=False). Found {seeds} of {curve.name!r}."
-            )
-    averaged = [curve.averaged for curve in chosen]
-    found = Bootstrap(averaged, codes, by_curve, draws, seed).bands(list(by_curve), level)
-    if recipe:
-        parts = [_Seeds(curve, codes, by_curve[curve.name]) for curve in chosen]
-        limits = np.maximum(_critical(parts, len(codes), level, draws, seed), -ndtri(level / 2.0))
-        for part, limit in zip(parts, limits, strict=True):
+            if seeds < FEWEST_SEEDS:
+                raise ValueError(
+                    f"At least {FEWEST_SEEDS} seeds are needed to speak of trainings like these. "
+                    f"Found {seeds} of {curve.name!r}."
+                )
+        super().__init__([curve.averaged for curve in curves], codes, contrasts, draws, permutations, seed)
+        self._parts = {
+            curve.name: _Seeds(curve, codes, self._contrasts[curve.name], (paths or {}).get(curve.name))
+            for curve in curves
+        }
+        self._largest = _largest(list(self._parts.values()), len(codes), draws, seed)
+
+    def _before_the_gate(self, names: Sequence[str], level: float) -> dict[str, Band]:
+        from scipy.special import ndtr, ndtri, stdtrit
+
+        found = super()._before_the_gate(names, level)
+        columns = np.stack([self._largest[name] for name in names], 1)
+        # Few seeds estimate the correlation between evaluations poorly, and the points alone estimate it better.
+        limits = np.maximum(balanced(columns[:, :, 0], level), balanced(columns[:, :, 1], level))
+        for name, limit in zip(names, np.maximum(limits, -ndtri(level / 2.0)), strict=True):
+            part = self._parts[name]
             factor = stdtrit(len(part.curve.values) - 1, ndtr(limit))
-            found[part.curve.name] = _widened(found[part.curve.name], factor**2 * part.variance, part.curve.rate)
-    if not any(band.shown.any() for band in found.values()):
+            found[name] = _widened(found[name], factor**2 * part.variance, part.curve.rate)
         return found
-    gate = PermutationGate(averaged, codes, by_curve, permutations, np.random.default_rng([seed, 2]))
-    return gated(found, gate, level)
 
 
 def _widened(band: Band, variance: np.ndarray, rate: bool) -> Band:
     """Return both distances of the limits with that of the seeds added in squares; differences of rates end at 1."""
     below, above = (np.sqrt((limit - band.gap) ** 2 + variance) for limit in (band.lower, band.upper))
     most = 1.0 if rate else np.inf
-    return Band(band.gap, np.maximum(band.gap - below, -most), np.minimum(band.gap + above, most))
+    return replace(band, lower=np.maximum(band.gap - below, -most), upper=np.minimum(band.gap + above, most))
 
 
-def _critical(parts: list[_Seeds], points: int, level: float, draws: int, seed: int) -> np.ndarray:
-    """Return, for each curve, the critical value of the maximum over evaluations of Gaussian copies of points and
-    seeds.
-
-    Few seeds estimate the correlation between evaluations poorly, and the points alone estimate it better: the larger
-    value is used."""
+def _largest(parts: list[_Seeds], points: int, draws: int, seed: int) -> dict[str, np.ndarray]:
+    """For each curve (draws, 2): the maximum over evaluations of Gaussian copies of points and seeds, and of points."""
     rng = np.random.default_rng([seed, 3])
     rows = int(np.clip(BLOCK // max(points, 1), 8, 256))
     sups: list[list[np.ndarray]] = [[] for _ in parts]
@@ -97,32 +111,32 @@ def _critical(parts: list[_Seeds], points: int, level: float, draws: int, seed: 
         of_seeds = rng.standard_normal((count, len(parts[0].curve.values)), dtype=np.float32)
         for part, kept in zip(parts, sups, strict=True):
             kept.append(part.largest(of_points, of_seeds))
-    columns = np.stack([np.concatenate(kept) for kept in sups], 1)
-    return np.asarray(np.maximum(balanced(columns[:, :, 0], level), balanced(columns[:, :, 1], level)))
+    return {part.curve.name: np.concatenate(kept) for part, kept in zip(parts, sups, strict=True)}
 
 
 class _Seeds:
     """One curve of several seeds: the variance of their differences, and Gaussian copies of points and seeds."""
 
-    def __init__(self, curve: PointCurve, codes: np.ndarray, contrasts: np.ndarray) -> None:
+    def __init__(
+        self, curve: PointCurve, codes: np.ndarray, contrasts: np.ndarray, path: PointCurve | None = None
+    ) -> None:
         self.curve, groups, seeds = curve, contrasts.shape[1], len(curve.values)
         counts = curve.counts(codes, groups)
         self.used = np.array([bool((counts[row != 0] > 0).all()) for row in contrasts])
         self.contrasts = contrasts[self.used]
         values = curve.averaged.values
         members = codes if curve.where is None else np.where(curve.where, codes, groups)
-        per_seed = np.zeros((seeds, groups, curve.evaluations))
         shares = np.zeros((groups, curve.evaluations, len(codes)), dtype=np.float32)
         variance = np.zeros((groups, curve.evaluations))
         for group in range(groups):
             own = np.flatnonzero(members == group)
             if len(own):
-                per_seed[:, group] = curve.values[:, :, own].mean(2, dtype=np.float64)
                 away = values[:, own] - values[:, own].mean(1, keepdims=True)
                 variance[group] = (away**2).mean(1) / max(len(own) - 1, 1)
                 shares[group][:, own] = away / len(own)
-        gaps = self.contrasts @ per_seed  # (seeds, contrasts, evaluations)
-        of_seeds = gaps.var(0, ddof=1) / seeds
+        gaps = self.contrasts @ _means(curve, members, groups)  # (seeds, contrasts, evaluations)
+        pooled = gaps if path is None else self.contrasts @ _means(path, members, groups)
+        of_seeds = np.broadcast_to(pooled.var(0, ddof=1).mean(1, keepdims=True), gaps.shape[1:]) / seeds
         floor = (ROUNDING * float(np.abs(values).max(initial=0.0)) + 1e-15) ** 2
         of_points = np.maximum(self.contrasts**2 @ variance, floor)
         self._points_error = np.sqrt(of_points).astype(np.float32)
@@ -142,8 +156,18 @@ class _Seeds:
         return np.stack([np.abs(ratio).max((1, 2)) for ratio in ratios], 1).astype(float)
 
 
+def _means(curve: PointCurve, members: np.ndarray, groups: int) -> np.ndarray:
+    """(seeds, groups, evaluations): the mean of every group, zero of one without points."""
+    found = np.zeros((len(curve.values), groups, curve.evaluations))
+    for group in range(groups):
+        own = np.flatnonzero(members == group)
+        if len(own):
+            found[:, group] = curve.values[:, :, own].mean(2, dtype=np.float64)
+    return found
+
+
 def seed_bands(values: np.ndarray, contrasts: np.ndarray, level: float = 0.05, draws: int = DRAWS) -> Band:
-    """Return limits for the mean over all seeds, from values (seeds, evaluations, groups) of at least five seeds.
+    """Return limits for the mean over all seeds, from values (seeds, evaluations, groups) of at least three seeds.
 
     >>> rng = np.random.default_rng(1)
     >>> found = seed_bands(rng.normal(size=(40, 10, 2)) + [1.5, 0.0], np.array([[1.0, -1.0]]))

@@ -11,7 +11,13 @@ from tiltmeter.plot.theme import axis
 from tiltmeter.record.trajectory import Clock
 
 #: What each clock counts, as an axis title.
-CLOCK_TITLE: dict[Clock, str] = {"t": "t = steps/d", "step": "step", "epoch": "epoch", "round": "round"}
+CLOCK_TITLE: dict[Clock, str] = {
+    "t": "t = steps/d",
+    "step": "step",
+    "epoch": "epoch",
+    "round": "round",
+    "progress": "progress (share of the fall of the loss)",
+}
 #: A line needs no more points than the picture has pixels.
 LINE_POINTS = 500
 

@@ -65,8 +65,9 @@ class LazyCurves(Mapping[str, xr.DataArray]):
         return LazyCurves({name: partial(make, name) for name in self})
 
 
-Clock: TypeAlias = Literal["t", "step", "epoch", "round"]
-CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch", "round")
+#: "progress" is the share of the fall of the pooled held-out loss, from 0 at the first evaluation to 1 at its minimum.
+Clock: TypeAlias = Literal["t", "step", "epoch", "round", "progress"]
+CLOCKS: tuple[Clock, ...] = ("t", "step", "epoch", "round", "progress")
 
 
 class Evaluate(Protocol):
@@ -100,7 +101,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
 
     Args:
         curves: Arrays by name, with `time` as their first dimension.
-        clock: What time counts: "t" (steps / d), "step", "epoch" or "round".
+        clock: What time counts: "t" (steps / d), "step", "epoch", "round" or "progress" (of a preview, 0 to 1).
         origin: What made the curves.
         diverged: Time of divergence per seed or grid point, NaN where nothing diverged; None: nothing did.
         evaluate: Returns the same curves at other times, set by exact theory; neither stored nor compared.
@@ -125,7 +126,9 @@ class Trajectory(Mapping[str, xr.DataArray]):
         points: Mapping[str, xr.DataArray] | None = None,
     ) -> None:
         if clock not in CLOCKS:
-            raise ValueError(f'`clock` should be one of "t", "step", "epoch", "round". Found clock = {clock!r}.')
+            raise ValueError(
+                f'`clock` should be one of "t", "step", "epoch", "round", "progress". Found clock = {clock!r}.'
+            )
         if not isinstance(origin, Origin):
             raise TypeError(f"`origin` should be an Origin. Found {type(origin).__name__}.")
         object.__setattr__(self, "_curves", _changed(curves, _freeze))
@@ -234,6 +237,11 @@ class Trajectory(Mapping[str, xr.DataArray]):
         if clock == self.clock:
             return self
         steps = {"t": d, "step": 1.0, "epoch": steps_per_epoch}
+        if "progress" in (clock, self.clock):
+            raise ValueError(
+                f'Progress is a share of the fall of the loss: there is no fixed way from "{self.clock}" to "{clock}". '
+                "A preview says its steps by `on_steps`."
+            )
         if "round" in (clock, self.clock):
             raise ValueError(f'Rounds of boosting are no steps: there is no way from "{self.clock}" to "{clock}".')
         if clock not in steps:

@@ -93,7 +93,7 @@ def chance(found: Findings) -> str:
         if not row.clear and abs(row.differences[0].value) > level:
             parts.append(f"This one is larger, but among so many {many} one of that size is not rare.")
     rate = f"{100 * found.judged.level:g} %"
-    parts.append(f"The limits hold for {found.judged.family}: any of them is wrong in at most {rate} of such runs.")
+    parts.append(f"Of such pages about groups that are alike, at most {rate} name anybody.")
     parts.append("Bars and bands of single values are 95 % limits.")
     other = "One training only: another" if found.several else "One model only: another"
     parts.append(f"{other} may differ." if found.judged.scope == "run" else _seeds(found))
@@ -111,7 +111,7 @@ def _seeds(found: Findings) -> str:
         if row.term.share
         else f"{number(sizes[0])} to {number(sizes[-1])}"
     )
-    few = " With fewer than five seeds the limits are about these runs only." if found.judged.scope == "runs" else ""
+    few = " With two trainings the limits are about these models only." if found.judged.scope == "models" else ""
     return f"The sign is the same in {same} of {len(gaps)} seeds, the difference {span}.{few}"
 
 

@@ -18,7 +18,6 @@ from tiltmeter.fairness.thresholds import GroupRoc, roc
 from tiltmeter.fairness.why import BaseRateSplit, Splittable, base_rate_split
 from tiltmeter.leaders.difference import ALL, Difference
 from tiltmeter.leaders.exact import revived
-from tiltmeter.leaders.judgement import MANY
 from tiltmeter.leaders.leaders import Leaders, asked_of, leaders
 from tiltmeter.leaders.points import FEWEST, JUDGED, held_out_facts
 from tiltmeter.names import better_of
@@ -43,7 +42,7 @@ SPLIT: tuple[Splittable, ...] = ("error", "loss")
 class Row:
     """One measure at the last evaluation: a value for every group, and the differences.
 
-    `differences` are those of `pairs`: every pair of up to five groups; of more, each group against all together.
+    `differences` are those of `pairs`: two groups, or each of more against all others together.
     `counts` are (how many, of how many) of a single run. `course` is the curve over time, mean over seeds.
     """
 
@@ -82,11 +81,11 @@ class Row:
         return count is None or count[1] >= FEWEST
 
     def worse_off(self) -> tuple[Hashable, ...]:
-        """Groups that are clearly worse off than another, or than all together; nobody where neither way is better."""
+        """Groups that are clearly worse off than all others; nobody where neither way is better."""
         return self._ends(0 if self.term.better == "lower" else 1)
 
     def better_off(self) -> tuple[Hashable, ...]:
-        """Groups that are clearly better off than another, and worse off than none."""
+        """Groups that are clearly better off than all others, and worse off than none."""
         worse = self.worse_off()
         return tuple(group for group in self._ends(1 if self.term.better == "lower" else 0) if group not in worse)
 
@@ -130,8 +129,8 @@ class Findings:
 
     @property
     def many(self) -> bool:
-        """Whether there are so many groups that each is compared with all together."""
-        return len(self.groups) >= MANY
+        """Whether each group is compared with all others together: from three on."""
+        return len(self.groups) > 2
 
     @property
     def several(self) -> bool:
@@ -152,8 +151,7 @@ class Findings:
     @property
     def clear_from(self) -> float:
         """From when on the headline's difference stays clear; NaN if it is not clear at the end."""
-        pair = set(self.headline.clear[0][0]) if self.headline.clear else set()
-        return next((one.since for one in self.headline.judged if set(one.pair) == pair), float("nan"))
+        return float("nan") if self.judged.chosen is None else self.judged.chosen.since
 
     @property
     def gap(self) -> float:
@@ -183,14 +181,18 @@ class Findings:
 
     @property
     def focus(self) -> int | None:
-        """Of many groups, the place of the one that the first screen compares with all together: the headline's."""
+        """Of several groups, the place of the one that the first screen compares with all others: the headline's."""
+        chosen = self.judged.chosen
+        if not self.many or chosen is None:
+            return None
+        if chosen.pair[0] in self.groups:
+            return self.groups.index(chosen.pair[0])
         known = [
             (pair, one) for pair, one in zip(self.headline.pairs, self.headline.differences, strict=True) if one.known
         ]
-        if not self.many or not known:
+        if not known:
             return None
-        pair, _ = max(known, key=lambda each: (each[1].shown, abs(each[1].value)))
-        return self.groups.index(pair[0])
+        return self.groups.index(max(known, key=lambda each: (each[1].shown, abs(each[1].value)))[0][0])
 
     @property
     def pair(self) -> tuple[int, int]:
@@ -308,16 +310,17 @@ def _row(
         wilson(float(value), count[1]) if count is not None else Estimate(float(value), value - 2 * se, value + 2 * se)
         for value, count, se in zip(last, counts, errors, strict=True)
     )
-    differences = tuple(Estimate(*(float(part[-1]) for part in (one.gap, one.lower, one.upper))) for one in judged)
+    own = tuple(one for one in judged if set(one.pair) <= {*groups, ALL})
+    differences = tuple(Estimate(*(float(part[-1]) for part in (one.gap, one.lower, one.upper))) for one in own)
     one_run = evaluation is not None and evaluation.seeds == 1
     return Row(
         term,
         values,
         counts if one_run else tuple(None if c is None else (-1, c[1]) for c in counts),
         differences,
-        tuple(one.pair for one in judged),
+        tuple(one.pair for one in own),
         course,
-        judged,
+        own,
     )
 
 

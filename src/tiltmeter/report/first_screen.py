@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from tiltmeter.fairness.estimate import UNKNOWN, Estimate
 from tiltmeter.leaders.difference import ALL
-from tiltmeter.leaders.headline import amounts, capital
+from tiltmeter.leaders.headline import capital, gap_size
 from tiltmeter.leaders.judgement import NOT_JUDGED
 from tiltmeter.plot.theme import group_name
 from tiltmeter.report import svg
@@ -39,7 +39,7 @@ def first_screen(found: Findings, others: tuple[Findings, ...] = ()) -> str:
     line = found.judged.headline
     small = "".join(f"<span>{escape(word)}</span>" for word in kicker(found))
     top = (
-        f'<header><p class="kick">{small}</p><h1>{escape(line.brief or line.claim)}</h1>'
+        f'<header><p class="kick">{small}</p><h1>{escape(line.claim)}</h1>'
         f"{paragraph(in_words(found), 'lead')}{paragraph(licence(found), 'scope')}</header>"
     )
     offers = offered(found, others)
@@ -57,7 +57,7 @@ def licence(found: Findings) -> str:
     notes = " ".join(
         f"{note}." for note in found.judged.notes if note.startswith(NOT_JUDGED) and note not in line.claim
     )
-    settle = "" if found.headline.clear else line.settle.replace("held-out cases", "new cases")
+    settle = line.settle
     return " ".join(part for part in (_rests_on(found), settle, notes, guess) if part)
 
 
@@ -79,7 +79,7 @@ def kicker(found: Findings) -> list[str]:
     if label is not None and "tpr" in found.rows:
         words.append(f"positive case: {label.with_column}")
     exact = "exact values, " if found.scope == "exact" else ""
-    told = found.several and found.headline.clear and not exact  # below: "of 2,000 training steps"
+    told = found.several and found.judged.headline.clear and not exact  # below: "of 2,000 training steps"
     if not told and (found.several or found.last):
         words.append(f"{exact}{_length(found) if found.several else f'at {when(found.clock, found.last)}'}")
     if found.evaluation is not None:
@@ -95,33 +95,9 @@ def _length(found: Findings) -> str:
 
 
 def in_words(found: Findings) -> str:
-    """The headline's numbers in the words of the task, or in plain ones, and what all wrong decisions say beside it."""
-    row, parts = found.headline, [found.judged.headline.alone]
-    if row.clear and row.term.share and not found.many:
-        values = amounts(row.term.curve, *(row.values[place].value for place in found.pair))
-        shares = [f"{value} of {found.names[place]}" for value, place in zip(values, found.pair, strict=True)]
-        asked = "" if found.question is None else found.question.sentence(row.term.curve, *shares)
-        label = positive_label(found.run)
-        parts.append(asked or plain_sentence(row.term.curve, shares[0], shares[1], label.with_column if label else ""))
-    parts.append(_beside_error(found))
-    return " ".join(part for part in parts if part)
-
-
-def plain_sentence(curve: str, first: str, second: str, positive: str = "") -> str:
-    """Two shares of a curve in plain words.
-
-    >>> plain_sentence("tpr", "52 % of women", "85 % of men")
-    'Of the positive cases, the model finds 52 % of women and 85 % of men.'
-    >>> plain_sentence("tpr", "52 % of women", "85 % of men", "repaid = yes")
-    'Of the cases with repaid = yes, the model finds 52 % of women and 85 % of men.'
-    """
-    begin = {
-        "tpr": f"Of the {f'cases with {positive}' if positive else 'positive cases'}, the model finds",
-        "fpr": "Of the negative cases, the model calls positive",
-        "positive_rate": "The model calls positive",
-        "error": "The model is wrong about",
-    }.get(curve)
-    return "" if begin is None else f"{begin} {first} and {second}."
+    """The gap, since when, what was before and what else is clear; and what all wrong decisions say beside it."""
+    line = found.judged.headline
+    return " ".join(part for part in (line.gap, line.since, line.before, line.also, _beside_error(found)) if part)
 
 
 def _beside_error(found: Findings) -> str:
@@ -147,18 +123,17 @@ def facts_row(found: Findings, others: tuple[Findings, ...], offers: Sequence[Ch
 
 
 def _how_much(found: Findings) -> tuple[str, str]:
-    row = found.headline
-    if not row.clear:
-        if not row.known:
-            return "not judged", found.not_judged
-        size = row.term.size(row.largest)
+    one, row = found.judged.chosen, found.headline
+    if one is None or not one.judged:
+        return "not judged", found.not_judged
+    gap = Estimate(*(float(part[-1]) for part in (one.gap, one.lower, one.upper)))
+    if one.sign[-1] == 0:
+        size = row.term.size(max(abs(gap.low), abs(gap.high)))
         return "not clear", f"the gap in {row.term.name} may be zero, or up to {size}"
-    pair, gap = row.clear[0]
-    names = " and ".join(map(group_name, pair))
-    unit = "percentage points apart" if row.term.share else "gap"
-    whose = unit if found.two or _in_headline(found, pair) else f"between {names}"
+    gap = gap if gap.value > 0 else gap.times(-1.0)
     sure = "" if found.scope == "exact" else f"; likely {row.term.limits(gap)}"
-    return _size_of(found, row, gap.value), f"{whose}{sure}"
+    size = gap_size(one, gap.value) if row.term.share else number(gap.value)
+    return size, f"{'percentage points apart' if row.term.share else 'gap'}{sure}"
 
 
 def _size_of(found: Findings, row: Row, gap: float) -> str:
@@ -171,23 +146,14 @@ def _size_of(found: Findings, row: Row, gap: float) -> str:
     return f"{100 * gap:.1f} points" if fine else points(gap)
 
 
-def _in_headline(found: Findings, pair: tuple[Hashable, Hashable]) -> bool:
-    """Whether the headline names both groups, so that they need not be named again."""
-    line = found.judged.headline
-    return line.pair is not None and set(line.pair) == set(pair) and "; the others have " not in line.brief
-
-
 def _since(found: Findings) -> tuple[str, str]:
-    row = found.headline
-    if not row.clear or not row.judged:
-        if any(one.sign.any() for one in row.judged):
-            return "only earlier", "a gap was clear during training, and is not at the end"
+    one = found.judged.chosen
+    if one is None or not one.sign.any():
         return "never", "no gap is clear at any time of the training"
-    chosen = next(one for one in row.judged if set(one.pair) == set(row.clear[0][0]))
-    start = chosen.since
-    if np.isnan(start):  # exact values that are equal at the end
-        return "at the end", f"of {when(found.clock, found.last)}"
-    if start == chosen.times[0]:
+    if not one.sign[-1]:
+        return "only earlier", "a gap was clear during training, and is not at the end"
+    start = one.since
+    if start == one.times[0]:
         return "from the start", "to the end of the training"
     if start == found.last:
         return f"at {when(found.clock, start)}", "clear at the end of the training only"
@@ -202,8 +168,8 @@ def _how_sure(found: Findings) -> tuple[str, str]:
         return "not judged", found.not_judged
     if found.judged.basis == "forecast":
         licence = found.judged.headline.licence  # said above already; its end is how far to trust it
-        return ("as forecast" if found.headline.clear else "not clear"), licence.rpartition("; ")[2]
-    if not found.headline.clear:
+        return ("as forecast" if found.judged.headline.clear else "not clear"), licence.partition(".")[0]
+    if not found.judged.headline.clear:
         return "may be chance", "no gap is larger than chance could make it"
     return (
         "hardly chance",
@@ -242,7 +208,7 @@ def caption(found: Findings) -> str:
     if found.seeds > 1:
         parts.append("Thin lines: each training.")
     if found.many:
-        parts.append("In colour two groups, dotted all together, grey the rest.")
+        parts.append("In colour two groups, dotted all others, grey the rest.")
         few = sum(not found.enough(place) for place in range(len(found.groups)))
         parts.append(f"{few} with too few cases {'are' if few > 1 else 'is'} not drawn." if few else "")
     return " ".join(part for part in parts if part)
@@ -336,8 +302,7 @@ def _verdict(found: Findings, row: Row) -> str:
         (first, second), gap = row.clear[0]
         size = _size_of(found, row, gap.value)
         names = " and ".join(short(group_name(group), 120, PLAIN) for group in (first, second))
-        named = found.two or (row is found.headline and _in_headline(found, (first, second)))
-        return _tag("clear", size if named else f"{size}, {names}")
+        return _tag("clear", size if found.two else f"{size}, {names}")
     clear = known[0].shown and found.focus is not None
     others = len(row.clear) - clear
     rest = f"{'; also clear' if clear else ' here; clear'} for {others} other group{'s' if others > 1 else ''}"

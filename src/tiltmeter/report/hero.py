@@ -108,7 +108,7 @@ def _lines(found: Findings, axes: Axes) -> list[str]:
         if kinds[place] != "rest":
             labels.append(place)
     if found.many and found.evaluation is not None and row.judged:
-        parts.append(svg.path(x, axes.y(_together(row)), "line all"))
+        parts.append(svg.path(x, axes.y(_others(row, found.focus)), "line all"))
     return [
         *areas,
         *parts,
@@ -151,11 +151,13 @@ def _labels(found: Findings, places: list[int], axes: Axes) -> list[str]:
     return parts
 
 
-def _together(row: Row) -> np.ndarray:
-    """The mean of all groups, each by its share of the points that count."""
+def _others(row: Row, focus: int | None) -> np.ndarray:
+    """The mean of all groups but one, each by its share of the points that count."""
     assert row.course is not None
     sizes = np.array([0 if count is None else count[1] for count in row.counts], dtype=float)
     weights = sizes if sizes.sum() > 0 else np.ones(len(sizes))
+    if focus is not None:
+        weights = np.where(np.arange(len(weights)) == focus, 0.0, weights)
     values = row.course.values
     known = np.isfinite(values) * weights
     return np.asarray(np.nansum(np.where(np.isfinite(values), values, 0.0) * weights, axis=1) / known.sum(1))
@@ -173,7 +175,7 @@ def in_row(found: Findings, row: Row, value: float) -> str:
     """A value of a row; of the headline's row with the digits of the headline."""
     if not row.term.share:
         return number(value)
-    told = re.search(r"\d+\.?(\d*) %", found.judged.headline.brief) if row is found.headline and row.clear else None
+    told = re.search(r"\d+\.?(\d*) %", found.judged.headline.claim) if row is found.headline and row.clear else None
     return percent(value) if told is None else percent(value, len(told[1]) or int(value < 0.0095))
 
 

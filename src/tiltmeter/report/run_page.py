@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from tiltmeter.leaders.levels import Levels
+from tiltmeter.leaders.judgement import NOT_JUDGED
 from tiltmeter.leaders.stopping import Stopping, stopping
 from tiltmeter.report.answers import Answer, answers
 from tiltmeter.report.changes import TO_TRY, change_rows, change_table, comparable, stop_sentence, what_would_change
@@ -82,18 +82,20 @@ def discovered_section(discovery: Discovery) -> str:
     return section("discovered", DISCOVERED, paragraph(discovery.claim), table, paragraph(discovery.licence, "note"))
 
 
-def levels_section(found: Levels) -> str:
-    """Who is worse off by each attribute alone and by several together, and the groups that are too small to judge."""
-    rows = []
-    for name, judged in found.leaders.items():
-        curve = judged.headline.curve
-        last = found.runs[name][curve].isel(time=-1)
-        last = last.mean("seed") if "seed" in last.dims else last
-        shown = number if curve == "loss" else percent
-        values = [f"{group_name(g)} {shown(v)}" for g, v in zip(judged.groups, last.values.tolist(), strict=True)]
-        rows.append([Cell(f"By {name}", head=True), Cell(judged.headline.claim), Cell(", ".join(values))])
-    table = card_table(("Level", "Answer", "Values"), rows, "")
-    return section("levels", LEVELS, table, paragraph(found.too_small), paragraph(found.licence, "note"))
+def levels_section(found: Findings) -> str:
+    """The declared rate of every group by each attribute alone, then of their intersections, against all others."""
+    row, rows = found.headline, []
+    for one in found.judged.differences_in(row.term.curve):
+        if not one.judged or one.values is None:
+            continue
+        its, others = (row.term.told(float(value)) for value in one.values[-1])
+        name, people = group_name(one.pair[0]), "" if one.people is None else f"{one.people[0]:,}"
+        against = f"{group_name(one.pair[1])}: {others}"
+        clear = "clear" if one.sign[-1] else "not clear"
+        rows.append([Cell(name, head=True), Cell(people), Cell(its), Cell(against), Cell(clear)])
+    small = "".join(f"{note}." for note in found.judged.notes if note.startswith(NOT_JUDGED))
+    table = card_table(("Group", "People", row.term.title, "Against", "Clear?"), rows, "")
+    return section("levels", LEVELS, table, paragraph(small))
 
 
 def _measures(found: Findings) -> str:
@@ -152,10 +154,14 @@ def _method(found: Findings) -> str:
         "Better off follows the measure: lower loss, error and false positive rate, higher true positive rate. Whether "
         "a higher selection rate is better depends on what the decision does: say so with a question (tm.Question)."
     )
+    families = "Limits of the question hold together, and so do those of all other measures."
+    if found.several:
+        families = (
+            "The question is asked of the last evaluation, then of those before it; all else of the last one only."
+        )
     items = [
-        f"Clear means: the limits leave out 0. Limits of differences hold over {found.judged.family}; over many such "
-        f"pages at most {level} contain any wrong one. Groups are compared "
-        + ("each with all together." if found.many else "pair by pair."),
+        f"Clear means: the limits leave out 0. {families} Of many such pages about groups that are alike at most "
+        f"{level} name anybody." + (" Each group is compared with all others together." if found.many else ""),
         "Not clear is not equal: the limits are printed, wide ones mean too few points, narrow ones that a large "
         "difference is ruled out.",
         better_off,
@@ -199,8 +205,7 @@ def facts(found: Findings, others: tuple[Findings, ...] = ()) -> dict[str, Any]:
     return {
         "run": found.name,
         "headline": found.judged.headline.claim,
-        "before": found.judged.headline.before,
-        "alone": found.judged.headline.alone,
+        "line": found.judged.headline.line,
         "licence": found.judged.headline.licence,
         "answers": {one.question: one.text for one in said},
         "positive_label": None if label is None else label._asdict(),

@@ -12,7 +12,6 @@ import xarray as xr
 
 from tiltmeter.arguments import checked_kind, checked_list, checked_path
 from tiltmeter.fairness.why import refuse_other_than_why
-from tiltmeter.leaders.levels import levels
 from tiltmeter.plot.offline_page import page_html, script_json
 from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.question import Question, checked_question
@@ -119,9 +118,7 @@ def page(
         named = {} if discovery is None else {"discovered": (DISCOVERED, discovered_section(discovery))}
         told |= facts(main, others)
         if main.evaluation is not None and all(isinstance(group, tuple) for group in main.groups):
-            split = levels(main.run, question=main.question)
-            named["levels"] = LEVELS, levels_section(split)
-            told["levels"] = {"claims": split.claims, "too_small": split.too_small, "licence": split.licence}
+            named["levels"] = LEVELS, levels_section(main)
         inside = top + _inside(main, others, ahead, asked, still, why, named)
         if discovery is not None:
             told["discovered"] = {"claim": discovery.claim, "groups": [group.to_json() for group in discovery.groups]}

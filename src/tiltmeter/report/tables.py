@@ -45,8 +45,8 @@ def _caption(found: Findings) -> str:
         return "Exact values, or values without known errors."
     last = " of the last evaluation" if found.several else ""
     return (
-        f"{text} Limits of differences in rates and loss hold over {found.judged.family}; those of the other "
-        f"measures{last} hold together too, each set at {level}. A difference is clear where its limits leave out 0."
+        f"{text} Limits of differences hold together: those of the question, those of the other rates and loss, and "
+        f"those of all other measures{last}, these at {level}. A difference is clear where its limits leave out 0."
     )
 
 

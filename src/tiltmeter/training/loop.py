@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,6 +19,7 @@ from tiltmeter.modules.untouched import put_back, streams, untouched
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every
+from tiltmeter.record.labelled import JSON
 from tiltmeter.threads import one_thread, small_steps
 from tiltmeter.training.checkpoint import (
     InterventionState,
@@ -43,6 +45,7 @@ def train(
     checkpoint: When = every(1000),
     resume: bool = False,
     validation: GroupedData | None = None,
+    forecast: Mapping[str, JSON] | None = None,
 ) -> Trajectory:
     """Train the model in place, as the recipe says, and return the curves of every group on held-out points.
 
@@ -73,6 +76,7 @@ def train(
         checkpoint: Steps after which a checkpoint is written.
         resume: Whether the run in `to` continues from its last checkpoint, to bit-identical weights.
         validation: Points with groups that an intervention on the model may fit; None: none.
+        forecast: What `leaders(ahead).gap_forecast` says of this training, which the run answers; None: none.
     """
     check_training(model, train, held_out, recipe, watch, validation)
     seed, resume = checked_seed(seed), checked_flag("resume", resume)
@@ -93,7 +97,7 @@ def train(
             loss=recipe.loss,
             seed=seed,
             resume=resume and Path(to or ".", "run.json").exists(),
-            settings=made.told,
+            settings=made.told if forecast is None else {**made.told, "forecast": dict(forecast)},
             deliver=None if deliver is None else partial(delivered, deliver, validation),
             budget=None,
             strict=True,  # the loop is ours: what fails is raised, and the run can be resumed

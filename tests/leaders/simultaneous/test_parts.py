@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tiltmeter.leaders.bands import Band, PermutationGate, balanced, clopper_pearson, recovered
+from tiltmeter.leaders.bands import Band, PermutationGate, balanced, clopper_pearson, limits_of_rates
 from tiltmeter.leaders.points import PointCurve, pairs
 
 
@@ -34,11 +34,11 @@ def test_limits_of_a_share_by_the_binomial_itself(hits, count):
     assert high[0] == pytest.approx(exact.high, abs=1e-9)
 
 
-def test_limits_of_a_difference_are_those_of_newcombe_with_other_limits_of_each():
-    rates, low, high = (np.array([[a], [b]]) for a, b in ((0.7, 0.4), (0.6, 0.35), (0.75, 0.5)))
-    lower, upper = recovered(rates, low, high, pairs(2))
-    assert lower.item() == pytest.approx(0.3 - (0.1**2 + 0.1**2) ** 0.5)
-    assert upper.item() == pytest.approx(0.3 + (0.05**2 + 0.05**2) ** 0.5)
+def test_limits_of_a_difference_are_those_of_newcombe_with_exact_limits_of_each():
+    lower, upper = limits_of_rates(np.array([[[0.7, 0.4]]]), np.array([[50, 200]]), 0.02)
+    first, second = (stats.binomtest(hits, count).proportion_ci(0.96, "exact") for hits, count in ((35, 50), (80, 200)))
+    assert lower.item() == pytest.approx(0.3 - np.hypot(0.7 - first.low, second.high - 0.4))
+    assert upper.item() == pytest.approx(0.3 + np.hypot(first.high - 0.7, 0.4 - second.low))
 
 
 def test_the_gate_is_exact_even_for_a_small_group_with_heavy_tails():

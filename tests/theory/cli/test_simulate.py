@@ -26,7 +26,7 @@ def test_a_sentence_comes_first_and_then_the_means(simulate):
     assert code == 0
     assert err == ""
     lines = out.splitlines()
-    assert "led up to" in lines[0]
+    assert "Clear from t = " in lines[0]
     assert lines[2].startswith("At t = 20, mean loss of 6 seeds: + 0.2")
     assert "±" in lines[2]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tiltmeter import Fixed, Flow, plot, predict, teacher_mixture
+from tiltmeter import Fixed, Flow, predict, teacher_mixture, theory
 
 PROBLEM = teacher_mixture(rho=0.8, variance=(0.5, 1.5), overlap=0.5)
 TIMES = np.geomspace(0.1, 300.0, 30)
@@ -11,7 +11,7 @@ TIMES = np.geomspace(0.1, 300.0, 30)
 
 def test_every_group_has_two_lines():
     few = predict(PROBLEM, Flow(1.0), TIMES, ("loss",), data=Fixed(("samples", np.geomspace(0.4, 4.0, 7))))
-    chart = plot.double_descent(few, title="Sizes").to_dict()
+    chart = theory.plot.double_descent(few, title="Sizes").to_dict()
     data = next(iter(chart["datasets"].values()))
     assert {(row["group"], row["when"]) for row in data} == {
         (group, when) for group in "+-" for when in ("at the last time", "at its best time")
@@ -27,6 +27,6 @@ def test_every_group_has_two_lines():
 def test_what_it_cannot_draw():
     one = predict(PROBLEM, Flow(1.0), TIMES, ("loss",), data=Fixed(2.0))
     with pytest.raises(ValueError, match=r"over exactly one grid dimension. Found none"):
-        plot.double_descent(one)
+        theory.plot.double_descent(one)
     with pytest.raises(TypeError, match=r"draws a trajectory of `predict`. Found int"):
-        plot.double_descent(1)
+        theory.plot.double_descent(1)

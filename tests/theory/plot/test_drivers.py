@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 import tiltmeter as tm
-from tiltmeter import plot
 from tiltmeter.theory.plot.drivers import stacked
 
 PROBLEM, SGD, _ = tm.theory.cases.three_phases()
@@ -23,7 +22,7 @@ def rows(spec: dict[str, Any], place: int) -> list[dict[str, Any]]:
 
 
 def test_parts_add_up_to_the_line_at_every_time() -> None:
-    chart = plot.drivers(SPLIT).to_dict()
+    chart = tm.theory.plot.drivers(SPLIT).to_dict()
     total: dict[float, float] = defaultdict(float)
     for row in rows(chart, 0):
         total[row["time"]] += row["high"] - row["low"]
@@ -34,7 +33,7 @@ def test_parts_add_up_to_the_line_at_every_time() -> None:
 
 
 def test_positive_parts_lie_above_zero_and_negative_below() -> None:
-    for row in rows(plot.drivers(SPLIT).to_dict(), 0):
+    for row in rows(tm.theory.plot.drivers(SPLIT).to_dict(), 0):
         low, high = sorted((row["low"], row["high"]))
         assert low >= 0 if row["side"] == "above" else high <= 0
 
@@ -53,13 +52,13 @@ def test_rest_is_shown_only_where_there_is_some() -> None:
         found: list[str] = chart.to_dict()["layer"][0]["encoding"]["fill"]["scale"]["domain"]
         return found
 
-    assert names(plot.drivers(SPLIT)) == ["shift", "variance", "representation", "loss gap"]
+    assert names(tm.theory.plot.drivers(SPLIT)) == ["shift", "variance", "representation", "loss gap"]
     weighted = tm.drivers(PROBLEM, tm.SGD(lr=0.1, weights={"+": 3.0, "-": 1.0}), TIMES)
-    assert "rest" in names(plot.drivers(weighted))
+    assert "rest" in names(tm.theory.plot.drivers(weighted))
 
 
 def test_axes_and_title() -> None:
-    chart = plot.drivers(SPLIT, title="Why").to_dict()
+    chart = tm.theory.plot.drivers(SPLIT, title="Why").to_dict()
     assert chart["title"]["text"] == "Why"
     encoding = chart["layer"][0]["encoding"]
     assert encoding["x"]["scale"]["type"] == "log"
@@ -68,16 +67,16 @@ def test_axes_and_title() -> None:
 
 def test_without_bias_the_axis_does_not_show_rounding() -> None:
     problem, sgd, _ = tm.theory.cases.spurious_correlation()
-    scale = plot.drivers(tm.drivers(problem, sgd, TIMES)).to_dict()["layer"][0]["encoding"]["y"]["scale"]
+    scale = tm.theory.plot.drivers(tm.drivers(problem, sgd, TIMES)).to_dict()["layer"][0]["encoding"]["y"]["scale"]
     assert scale["domain"] == pytest.approx([-0.5, 0.5])
 
 
 def test_refusals() -> None:
     theory = tm.predict(PROBLEM, SGD, TIMES, curves=("loss", "loss_gap"))
     with pytest.raises(KeyError, match=r"no curve 'shift' here\. There are: loss, loss_gap\."):
-        plot.drivers(theory)
+        tm.theory.plot.drivers(theory)
     with pytest.raises(TypeError, match=r"draws the trajectory of `tm\.drivers`\. Found Mixture\."):
-        plot.drivers(PROBLEM)  # type: ignore[arg-type]
+        tm.theory.plot.drivers(PROBLEM)  # type: ignore[arg-type]
     grid = tm.drivers(tm.teacher_mixture(rho=("rho", [0.3, 0.6])), tm.SGD(lr=0.1), [1.0, 2.0])
     with pytest.raises(ValueError, match=r"draws one problem; this one has a grid over rho\."):
-        plot.drivers(grid)
+        tm.theory.plot.drivers(grid)

@@ -19,7 +19,7 @@ def drawn_rows(chart, layer):
 
 
 def test_error_and_its_gap_against_samples():
-    whole = plot.equilibrium_sweep(CURVE).to_dict()
+    whole = tm.theory.plot.equilibrium_sweep(CURVE).to_dict()
     drawn = whole["vconcat"]
     assert len(drawn) == 2
     first = drawn[0]["layer"][0]
@@ -30,7 +30,7 @@ def test_error_and_its_gap_against_samples():
 
 
 def test_measurements_are_marks_with_bars():
-    whole = plot.equilibrium_sweep(CURVE, RUN, curves=("error",)).to_dict()
+    whole = tm.theory.plot.equilibrium_sweep(CURVE, RUN, curves=("error",)).to_dict()
     layers = whole["vconcat"][0]["layer"]
     kinds = [layer["mark"]["type"] for layer in layers]
     assert kinds == ["line", "rule", "point", "point"]
@@ -40,30 +40,33 @@ def test_measurements_are_marks_with_bars():
 
 
 def test_a_curve_without_groups_needs_no_legend():
-    layers = plot.equilibrium_sweep(CURVE, curves=("risk",)).to_dict()["vconcat"][0]["layer"]
+    layers = tm.theory.plot.equilibrium_sweep(CURVE, curves=("risk",)).to_dict()["vconcat"][0]["layer"]
     assert len(layers) == 1
     assert "color" not in layers[0]["encoding"]
 
 
 def test_linear_grids_get_linear_axes():
     even = tm.equilibrium(tm.teacher_mixture(("rho", [0.2, 0.4, 0.6, 0.8])), tm.Square(), 2.0, 0.3)
-    layer = plot.equilibrium_sweep(even, title="By share").to_dict()["vconcat"][0]["layer"][0]
+    layer = tm.theory.plot.equilibrium_sweep(even, title="By share").to_dict()["vconcat"][0]["layer"][0]
     assert "type" not in layer["encoding"]["x"]["scale"]
 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_it_can_be_saved(tmp_path, suffix):
-    assert plot.save(plot.equilibrium_sweep(CURVE, title="Trained"), tmp_path / f"a.{suffix}").stat().st_size > 1000
+    assert (
+        plot.save(tm.theory.plot.equilibrium_sweep(CURVE, title="Trained"), tmp_path / f"a.{suffix}").stat().st_size
+        > 1000
+    )
 
 
 def test_what_cannot_be_drawn_is_named():
     with pytest.raises(TypeError, match=r"`equilibrium` draws Datasets of trained students. Found str."):
-        plot.equilibrium_sweep("curve")
+        tm.theory.plot.equilibrium_sweep("curve")
     with pytest.raises(KeyError, match="No curve 'accuracy'"):
-        plot.equilibrium_sweep(CURVE, curves=("accuracy",))
+        tm.theory.plot.equilibrium_sweep(CURVE, curves=("accuracy",))
     with pytest.raises(ValueError, match="`curves` should name at least one curve"):
-        plot.equilibrium_sweep(CURVE, curves=())
+        tm.theory.plot.equilibrium_sweep(CURVE, curves=())
     with pytest.raises(ValueError, match=r"over exactly one grid dimension. Found none"):
-        plot.equilibrium_sweep(CURVE.isel(samples=0))
+        tm.theory.plot.equilibrium_sweep(CURVE.isel(samples=0))
     with pytest.raises(KeyError, match="No grid dimension 'ridge'"):
-        plot.equilibrium_sweep(CURVE, x="ridge")
+        tm.theory.plot.equilibrium_sweep(CURVE, x="ridge")

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 import tiltmeter as tm
-from tiltmeter import plot
 from tiltmeter.plot.theme import SHADES
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
@@ -34,7 +33,7 @@ def by_hand(**coords: Any) -> Trajectory:
 
 
 def drawn(trajectory: Trajectory, **options: Any) -> dict[str, Any]:
-    return plot.phase_diagram(trajectory, **options).to_dict()
+    return tm.theory.plot.phase_diagram(trajectory, **options).to_dict()
 
 
 def rows(chart: dict[str, Any], place: int) -> list[dict[str, Any]]:
@@ -147,7 +146,7 @@ def test_a_large_grid_stays_small_and_fast() -> None:
     loss = xr.concat([gap, -gap], xr.DataArray(["+", "-"], dims="group", name="group"))
     grid = Trajectory({"loss": loss.transpose("time", "group", "lr", "rho")}, "t", Origin("theory"))
     begin = time.perf_counter()
-    size = len(plot.phase_diagram(grid).to_json())
+    size = len(tm.theory.plot.phase_diagram(grid).to_json())
     assert time.perf_counter() - begin < 10
     assert size < 100_000
 
@@ -172,19 +171,19 @@ def test_rectangles_cover_every_cell_once(kinds: np.ndarray) -> None:
 )
 def test_refused_options(options: dict[str, Any], error: type[Exception], sentence: str) -> None:
     with pytest.raises(error) as raised:
-        plot.phase_diagram(GRID, **options)
+        tm.theory.plot.phase_diagram(GRID, **options)
     assert sentence in str(raised.value)
 
 
 def test_refused_trajectories() -> None:
     with pytest.raises(TypeError, match=r"`phase_diagram` draws a trajectory\. Found int\."):
-        plot.phase_diagram(3)  # type: ignore[arg-type]
+        tm.theory.plot.phase_diagram(3)  # type: ignore[arg-type]
     one = GRID.replace({"loss": GRID["loss"].sel(rho=RHO[0])})
     with pytest.raises(ValueError, match=r"a grid over exactly two dimensions\. Found 1: overlap\."):
-        plot.phase_diagram(one)
+        tm.theory.plot.phase_diagram(one)
     with pytest.raises(ValueError, match=r"exactly two dimensions\. Found none\."):
-        plot.phase_diagram(tm.predict(*tm.theory.cases.no_bias(), curves=("loss",)))
+        tm.theory.plot.phase_diagram(tm.predict(*tm.theory.cases.no_bias(), curves=("loss",)))
     with pytest.raises(ValueError, match="average over `seed` first"):
-        plot.phase_diagram(GRID.replace({"loss": one["loss"].expand_dims("seed", -1)}))
+        tm.theory.plot.phase_diagram(GRID.replace({"loss": one["loss"].expand_dims("seed", -1)}))
     with pytest.raises(TypeError, match=r"axes of a phase diagram are numbers\. Found <U1 in 'rho'"):
-        plot.phase_diagram(by_hand(rho=["a", "b"]))
+        tm.theory.plot.phase_diagram(by_hand(rho=["a", "b"]))

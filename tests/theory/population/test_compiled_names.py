@@ -13,7 +13,7 @@ import pytest
 from numba.core.dispatcher import Dispatcher
 
 import tiltmeter
-from tiltmeter import compiled
+from tiltmeter.theory import compiled
 
 PACKAGE = Path(tiltmeter.__file__).parent
 

@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 
 import tiltmeter as tm
-from tiltmeter.leaders.bands import families
+from tiltmeter.leaders.bands import Limits
 from tiltmeter.leaders.points import pairs
 from tiltmeter.leaders.seed_bands import two_way
 from tiltmeter_lab.shared.alarm_rates import as_run
@@ -33,8 +33,9 @@ def population_draws(setting: Any, task: str, size: int) -> tm.Trajectory:
         curves = {c.name: c for c in five_curves(loss[:, chosen], decided[:, chosen], positive[chosen])}
         drawn = np.repeat([0, 1], size)
         kept = [curves[name] for name in asked]
-        *single, together = families(kept, drawn, pairs(2), [[n] for n in asked] + [asked], draws=499, permutations=199)
-        alone = {name: family[name] for name, family in zip(asked, single, strict=True)}
+        limits = Limits(kept, drawn, pairs(2), draws=499, permutations=199)
+        together = limits.of(asked, 0.05)
+        alone = {name: limits.of([name], 0.05)[name] for name in asked}
         missed = [misses(alone[name], truth[name]) for name in asked]
         rows.append([*missed, any(misses(together[name], truth[name]) for name in asked)])
         widths.append([float(np.nanmean(alone[name].upper - alone[name].lower)) for name in asked] + [np.nan])

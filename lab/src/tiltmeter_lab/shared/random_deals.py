@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
-from tiltmeter.leaders.bands import Band, families
+from tiltmeter.leaders.bands import Band, Limits
 from tiltmeter.leaders.points import PointCurve, pairs
 
 #: The five curves that are tested, and "any" for all of them together.
@@ -46,9 +46,9 @@ def judged(curves: Sequence[PointCurve], codes: np.ndarray, draws: int, permutat
     Each curve is tested alone, and all together ("any"). `largest` is the largest difference in standard errors.
     """
     names = [curve.name for curve in curves]
-    asked = [[name] for name in names] + [names]
-    *single, together = families(curves, codes, pairs(2), asked, draws=draws, permutations=permutations)
-    alone = {name: family[name] for name, family in zip(names, single, strict=True)}
+    limits = Limits(curves, codes, pairs(2), draws, permutations)
+    together = limits.of(names, 0.05)
+    alone = {name: limits.of([name], 0.05)[name] for name in names}
     ratios = {curve.name: standardised(curve, codes) for curve in curves}
     shown = {name: band.shown[:, 0] for name, band in alone.items()}
     jointly = [band.shown[:, 0] for band in together.values()]

@@ -143,10 +143,13 @@ def _could_be_worst(one: PerSeed, led: Leaders) -> tuple[Hashable, ...]:
     if one.run.exact or led.basis == "exact":
         return (groups[int(np.argmax(one.at_selected.mean(axis=0)))],)
     times = {float(one.run.times[evaluation]) for evaluation in one.evaluations}
-    if not led.differences or len(times) > 1:
+    chosen = led.chosen
+    if chosen is None or len(times) > 1:
         return tuple(groups)
-    first = led.differences[0]
-    return led.could_be_worst(first.curve, int(np.abs(first.times - times.pop()).argmin()))
+    evaluation = int(np.abs(chosen.times - times.pop()).argmin())
+    if len(groups) == 2:
+        return tuple(group for group in groups if group != chosen.leader[evaluation])
+    return led.could_be_worst if led.could_be_worst and evaluation == len(chosen.times) - 1 else tuple(groups)
 
 
 def _peak(run: GroupValues) -> Peak:

@@ -60,13 +60,15 @@ def double_descent(trajectory: Trajectory, curve: str = "loss", title: str | Non
         title: Text above the picture; None: what it shows.
     """
     if not isinstance(trajectory, Trajectory):
-        raise TypeError(f"`plot.double_descent` draws a trajectory of `predict`. Found {type(trajectory).__name__}.")
+        raise TypeError(
+            f"`theory.plot.double_descent` draws a trajectory of `predict`. Found {type(trajectory).__name__}."
+        )
     values = trajectory[curve]
     groups = groups_of(values)
     over = [str(dim) for dim in values.dims if dim not in ("time", "group")]
     if len(over) != 1:
         raise ValueError(
-            f"`plot.double_descent` draws over exactly one grid dimension. Found {', '.join(over) or 'none'}: pass "
+            f"`double_descent` draws over exactly one grid dimension. Found {', '.join(over) or 'none'}: pass "
             'data=Fixed(("samples", [...])).'
         )
     sizes = values.coords[over[0]].values

@@ -1,0 +1,64 @@
+"""Networks: frozen layers give the features, confirm trains in populations, and neither changes the network."""
+
+import numpy as np
+import pytest
+
+import tiltmeter as tm
+from two_group_tables import parts
+
+torch = pytest.importorskip("torch")
+
+from torch import nn  # noqa: E402
+
+from tiltmeter.preview.confirm import judged, trained_in  # noqa: E402
+from tiltmeter.preview.populations import Population, populations  # noqa: E402
+
+
+def test_frozen_layers_give_the_features():
+    train, held_out = parts(count=900)
+    network = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+    network[0].requires_grad_(False)
+    before = [weight.clone() for weight in network.parameters()]
+    view = tm.preview(train, held_out, network)
+    with torch.no_grad():
+        inner = network[1](network[0](torch.as_tensor(train.x, dtype=torch.float32))).numpy()
+    assert np.abs(view.inputs.train.x - inner).max() < 1e-6
+    assert all(torch.equal(one, other) for one, other in zip(before, network.parameters(), strict=True))
+
+
+def test_a_network_that_learns_everywhere_is_read_by_the_columns():
+    train, held_out = parts(count=900)
+    network = nn.Sequential(nn.Linear(4, 16), nn.Tanh(), nn.Linear(16, 1))
+    assert tm.preview(train, held_out, network).run == tm.preview(train, held_out).run
+    with pytest.raises(TypeError, match=r"`model` should be a torch.nn.Module"):
+        tm.preview(train, held_out, "net")
+
+
+def test_judging_people_stand_there_once_for_every_label():
+    inputs = tm.preview(*parts(count=2000, rate=1.0)).inputs
+    world = populations(inputs, ("rule",))["rule"]
+    data = judged(inputs, world.held_out, inputs.held_out.x)
+    assert len(data) == 2 * len(inputs.held_out.x)
+    yes = np.bincount(data.codes[data.y == 1], data.weights[data.y == 1])
+    expected = np.bincount(inputs.held_out.codes, world.held_out.mass * world.held_out.labels)
+    assert np.allclose(yes, expected)
+
+
+def test_trainings_of_one_seed_differ_by_the_population_alone():
+    inputs = tm.preview(*parts(count=1200, rate=1.0)).inputs
+    plain = Population("as it is", inputs.train, inputs.held_out)
+    recipe = tm.Recipe(lr=0.1, steps=60, batch=16, loss=tm.Logistic())
+    one, other = (trained_in(inputs, plain, 0, recipe=recipe) for _ in range(2))
+    assert one == other
+    assert one["loss"].values[-1].mean() < one["loss"].values[0].mean()
+
+
+def test_confirm_prints_what_came_beside_what_was_said():
+    view = tm.preview(*parts(count=1500, rate=2.0))
+    recipe = tm.Recipe(lr=0.1, steps=60, batch=16, loss=tm.Logistic())
+    came = view.confirm(top=1, seeds=2, recipe=recipe)
+    assert len(came.rows) == 3
+    assert str(came).startswith("Trained 2 networks in each population:")
+    assert list(came.to_frame()["phase"]) == ["early", "middle", "late"]
+    with pytest.raises(TypeError, match="a function that makes the network"):
+        view.confirm(model=nn.Linear(4, 1))
