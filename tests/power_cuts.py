@@ -257,7 +257,7 @@ def _torn(old: bytes, new: bytes, random: np.random.Generator) -> bytes:
         return new
     if way == 1:
         return old
-    same = len(os.path.commonprefix([old, new]))
+    same = next((place for place, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     if way == 2:  # the length is there, from some page on the content is not
         cut = same + int(random.integers(len(new) - same + 1))
         cut = max(same, cut // PAGE * PAGE)

@@ -70,47 +70,57 @@ class Doors:
         yield tm.forecast, {"model": nn.Linear(3, 1), **data, "budget": None, "method": None, "progress": False}
         yield tm.tangent, {"model": nn.Linear(3, 1), "train": self.train, "held_out": self.held_out, "progress": False}
         yield tm.Probe, {"model": nn.Linear(3, 1), "held_out": self.held_out, "to": None, "loss": tm.Logistic()}
-        yield tm.Steering, {"interventions": tm.interventions.GroupDRO(0.1), "train": self.train}
+        yield tm.Steering, {"laws": tm.interventions.GroupDRO(0.1), "data": self.train}
         yield tm.leaders, {"trajectory": self.run, "question": None, "groups": None, "level": 0.05, "every_pair": None}
         yield tm.scorecard, {"runs": {"a": self.run, "b": self.run}, "curve": "loss"}
-        yield tm.agreement, {"first": self.run, "second": self.run}
+        yield tm.agreement, {"a": self.run, "b": self.run}
         yield tm.fairness.stopping, {"trajectory": self.run, "curve": "loss", "within": 0.1}
         yield tm.fairness.why, {"trajectory": self.run}
         yield tm.fairness.calibration, {"trajectory": self.run}
         yield tm.discover, {"run": self.run, "table": self.table, "features": None, "level": 0.05}
-        yield tm.report, {"runs": [self.run], "to": self.path().with_suffix(".html"), "title": "a", "question": None}
-        yield tm.results.to_model_card, {"trajectory": self.run, "to": self.path().with_suffix(".md")}
-        yield tm.predictions.run, {"table": FRAME, "label": "y", "score": "s", "group": "g"}
-        yield tm.save, {"value": self.run, "path": self.path()}
+        yield tm.report, {"runs": [self.run], "path": self.path().with_suffix(".html"), "title": "a", "question": None}
+        yield tm.results.to_model_card, {"run": self.run, "path": self.path().with_suffix(".md")}
+        yield tm.predictions.run, {"frame": FRAME, "label": "y", "score": "s", "group": "g"}
+        yield tm.save, {"what": self.run, "path": self.path()}
         yield tm.load, {"path": self.saved}
         yield tm.record.check, {"path": self.saved}
-        yield tm.stack, {"runs": [self.run, self.run]}
+        yield tm.stack, {"trajectories": [self.run, self.run]}
         yield tm.teacher_mixture, {"rho": 0.8, "shift": 1.0, "variance": (1.0, 1.0), "overlap": 0.3}
         yield tm.SGD, {"lr": 0.1, "weights": None}
         yield tm.Flow, {"lr": 0.1, "weights": None}
         yield tm.Fixed, {"samples": 2.0, "flips": None}
-        yield tm.predict, {"problem": self.problem, "training": tm.SGD(lr=0.1), "times": TIMES}
+        yield tm.predict, {"problem": self.problem, "sgd": tm.SGD(lr=0.1), "times": TIMES}
         yield (
             tm.simulate,
-            {"problem": self.problem, "training": tm.SGD(lr=0.1), "times": TIMES[:3], "d": 20, "seeds": 2},
+            {"problem": self.problem, "sgd": tm.SGD(lr=0.1), "times": TIMES[:3], "d": 20, "seeds": 2},
         )
         yield tm.equilibrium, {"problem": self.problem, "loss": tm.Square(), "samples": 2.0, "ridge": 0.1}
-        yield tm.timescales, {"problem": self.problem, "training": tm.SGD(lr=0.1)}
+        yield tm.timescales, {"problem": self.problem, "sgd": tm.SGD(lr=0.1)}
         yield tm.drivers, {"problem": self.problem, "sgd": tm.SGD(lr=0.1), "times": TIMES}
-        yield tm.record.every, {"steps": 5}
+        yield tm.record.every, {"n": 5}
+        yield tm.record.at, {"steps": [1, 2]}
+        yield self.train.split, {"held_out": 0.2, "seed": 0}
+        yield (
+            tm.advise,
+            {
+                "model": nn.Linear(3, 1),
+                **data,
+                "interventions": {"balanced": tm.interventions.Balanced()},
+                "progress": False,
+            },
+        )
         yield tm.record.log_spaced, {"per_decade": 5}
 
 
 def named(function, given):
-    """The arguments under the names that the function has; those it does not have are dropped."""
-    parameters = list(inspect.signature(function).parameters.values())
-    known = {one.name for one in parameters}
-    values = list(given.items())
-    found = {name: value for name, value in values if name in known}
-    for parameter, (name, value) in zip(parameters, values, strict=False):
-        if name not in known and parameter.name not in found and parameter.kind is not parameter.VAR_POSITIONAL:
-            found[parameter.name] = value
-    return found
+    """Every argument that the signature has, under its name, at a valid value; a call with other names is no door."""
+    parameters = inspect.signature(function).parameters
+    assert set(given) <= set(parameters), f"{function}: {set(given) - set(parameters)}"
+    plain = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    defaults = {
+        name: one.default for name, one in parameters.items() if one.default is not one.empty and one.kind not in plain
+    }
+    return {**defaults, **given}
 
 
 def bound(function, arguments):

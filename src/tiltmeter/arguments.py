@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 from collections.abc import Mapping
@@ -15,6 +16,8 @@ Kind = TypeVar("Kind")
 MOST_SEEDS = 10**8
 #: What most doors take.
 A_RUN = "a Trajectory, as of a Probe, `train` or `load`"
+#: What chooses steps.
+WHEN = "a choice of steps, as tm.record.every(1000)"
 
 
 def checked_kind(name: str, value: Any, kind: type[Kind] | tuple[type[Kind], ...], wanted: str) -> Kind:
@@ -27,6 +30,69 @@ def checked_kind(name: str, value: Any, kind: type[Kind] | tuple[type[Kind], ...
     if not isinstance(value, kind):
         raise TypeError(f"`{name}` should be {wanted}. Found {type(value).__name__}.")
     return value
+
+
+def checked_flag(name: str, value: Any) -> bool:
+    """Return a value that is True or False, of Python or of NumPy.
+
+    >>> checked_flag("strict", "x")
+    Traceback (most recent call last):
+    TypeError: `strict` should be True or False. Found strict = 'x'.
+    """
+    if isinstance(value, bool) or type(value).__name__ in ("bool_", "bool"):
+        return bool(value)
+    raise TypeError(f"`{name}` should be True or False. Found {name} = {quoted(value)}.")
+
+
+def checked_choice(name: str, value: Any, choices: tuple[Any, ...]) -> None:
+    """Refuse a value that is none of these.
+
+    >>> checked_choice("missing", 3, ("drop", "error"))
+    Traceback (most recent call last):
+    ValueError: `missing` should be one of 'drop' and 'error'. Found missing = 3.
+    """
+    if not any(value is one or (isinstance(value, str) and value == one) for one in choices):
+        *most, last = map(repr, choices)
+        raise ValueError(f"`{name}` should be one of {', '.join(most)} and {last}. Found {name} = {quoted(value)}.")
+
+
+def checked_scalar(name: str, value: Any) -> None:
+    """Refuse an array where one value is meant."""
+    if getattr(value, "ndim", 0) or getattr(value, "shape", ()):
+        raise TypeError(f"`{name}` should be a single value. Found {type(value).__name__}.")
+
+
+def checked_count(name: str, value: Any, most: int = 2**31) -> int:
+    """Return a whole number from 1 on.
+
+    >>> checked_count("chunk", 0)
+    Traceback (most recent call last):
+    ValueError: `chunk` should be a whole number from 1 to 2,147,483,648. Found chunk = 0.
+    """
+    try:
+        whole = 0 if isinstance(value, bool) else operator.index(value)
+    except TypeError:
+        whole = 0
+    if not 1 <= whole <= most:
+        raise ValueError(f"`{name}` should be a whole number from 1 to {most:,}. Found {name} = {quoted(value)}.")
+    return whole
+
+
+def checked_number(name: str, value: Any) -> float:
+    """Return a finite number."""
+    try:
+        found = float(value) if not isinstance(value, (bool, str, bytes)) else math.nan
+    except (TypeError, ValueError, OverflowError):
+        found = math.nan
+    if not math.isfinite(found):
+        raise ValueError(f"`{name}` should be a finite number. Found {name} = {quoted(value)}.")
+    return found
+
+
+def checked_function(name: str, value: Any) -> None:
+    """Refuse what cannot be called; None is no function and is fine."""
+    if value is not None and not callable(value):
+        raise TypeError(f"`{name}` should be a function, or None. Found {type(value).__name__}.")
 
 
 def checked_list(name: str, value: Any, wanted: str) -> list[Any]:
@@ -48,6 +114,8 @@ def checked_path(name: str, value: Any) -> Path:
     """Return the value as the path of a file or folder."""
     if not isinstance(value, (str, os.PathLike)):
         raise TypeError(f"`{name}` should be the path of a file or folder. Found {type(value).__name__}.")
+    if not os.fspath(value):
+        raise ValueError(f"`{name}` should be the path of a file or folder. Found an empty text.")
     try:
         path = Path(value)
         os.fsencode(path)

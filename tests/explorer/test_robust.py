@@ -190,7 +190,7 @@ def test_one_scan_of_the_folder_serves_everybody(tmp_path, run_async):
     asked = []
 
     class Reader:
-        async def ask(self, job, **_):
+        async def answer(self, job, **_):
             asked.append(job)
             await asyncio.sleep(0.05)
             return {"now": 1.0, "version": "v", "rows": [1]}

@@ -5,7 +5,6 @@ import importlib.util
 import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -13,10 +12,12 @@ import pytest
 
 import discovered_runs
 import tiltmeter as tm
-from tiltmeter.explorer import routes
-from tiltmeter.explorer.settings import LARGEST_TABLE, PLACE
+from tiltmeter.explorer import state
+from tiltmeter.explorer.settings import ALL_TABLES, LARGEST_TABLE, PLACE
 from tiltmeter.explorer.single_file import page_files
+from tiltmeter.explorer.state import Worker
 from tiltmeter.explorer.tables import free_name, table_columns, table_rows, table_written
+from tiltmeter.explorer.worker_process import sentence_of
 
 _spec = importlib.util.spec_from_file_location("made_runs", Path(__file__).with_name("made_runs.py"))
 _made = importlib.util.module_from_spec(_spec)
@@ -115,15 +116,101 @@ def test_an_existing_training_file_is_not_overwritten(tmp_path):
     assert table_columns(str(tmp_path), "p.csv")["missing"] == 0
 
 
-def test_a_table_that_takes_too_long_is_given_up(monkeypatch):
-    async def never(*_, **__):
-        await asyncio.sleep(60)
+def test_all_tables_that_a_page_brings_have_one_limit(start_explorer, tmp_path):
+    """What is there counts, and what is being sent; a part of a table is not kept."""
+    with start_explorer(tmp_path / "runs", "--allow-runs") as found:
+        assert sent(found, "first.csv", people(50).to_csv(index=False).encode()).status == 200
+        place = tmp_path / "runs" / PLACE
+        with (place / "large.csv").open("wb") as file:
+            file.truncate(ALL_TABLES)
+        answer = sent(found, "second.csv", b"a,b\n1,2\n")
+        assert answer.status == 413
+        assert "Tables that the page brings take at most 512 MB together" in answer.text
+        (place / "large.csv").unlink()
+        assert sent(found, "second.csv", b"a,b\n1,2\n").status == 200
+        assert sorted(path.name for path in place.iterdir()) == ["first.csv", "second.csv"]
 
-    monkeypatch.setattr(routes, "PATIENCE", 0.05)
-    state = SimpleNamespace(table_reader=SimpleNamespace(ask=never), settings=SimpleNamespace(folder="."))
-    # In a thread of its own: a browser that was opened before keeps a loop running in this one.
-    with ThreadPoolExecutor() as pool, pytest.raises(ValueError, match="was not read within"):
-        pool.submit(asyncio.run, routes._of_table(state, "columns", {})).result()
+
+class Slow(Worker):
+    """A worker whose process takes a minute; it counts how often it is asked and ended."""
+
+    def __init__(self):
+        super().__init__()
+        self.done, self.ended = 0, 0
+
+    async def _do(self, job, hear, settings):  # noqa: ARG002
+        self.done += 1
+        await asyncio.sleep(settings["seconds"])
+        return job
+
+    def stop(self):
+        self.ended += 1
+
+
+def in_a_loop(work):
+    """In a thread of its own: a browser that was opened before keeps a loop running in this one."""
+    with ThreadPoolExecutor() as pool:
+        return pool.submit(asyncio.run, work).result()
+
+
+def test_a_question_that_takes_too_long_is_given_up(monkeypatch):
+    monkeypatch.setattr(state, "DEADLINE", 0.05)
+    with pytest.raises(ValueError, match=r"This took more than 0 seconds and was given up"):
+        in_a_loop(Slow().answer("columns", seconds=60))
+
+
+def test_a_question_does_not_wait_for_good(monkeypatch):
+    monkeypatch.setattr(state, "WAIT", 0.05)
+
+    async def two():
+        worker = Slow()
+        first = asyncio.create_task(worker.answer("first", seconds=0.5))
+        await asyncio.sleep(0.01)
+        with pytest.raises(ValueError, match="Other questions took all of"):
+            await worker.answer("second", seconds=0)
+        return await first
+
+    assert in_a_loop(two()) == "first"
+
+
+def test_who_asks_the_same_at_the_same_time_shares_the_answer():
+    async def thirty():
+        worker = Slow()
+        found = await asyncio.gather(*(worker.answer("judgement", seconds=0.05) for _ in range(30)))
+        return worker.done, set(found)
+
+    assert in_a_loop(thirty()) == (1, {"judgement"})
+
+
+def test_a_process_that_takes_too_long_is_ended(monkeypatch, tmp_path):
+    """A real process, which then answers the next question as if nothing had happened."""
+    monkeypatch.setattr(state, "DEADLINE", 30.0)
+
+    async def ended():
+        worker = Worker()
+        assert await worker.answer("tables", root=str(tmp_path)) == []
+        process = worker._process
+        monkeypatch.setattr(state, "DEADLINE", 0.0)
+        with pytest.raises(ValueError, match="was given up"):
+            await worker.answer("rows", root=str(tmp_path))
+        await process.wait()
+        monkeypatch.setattr(state, "DEADLINE", 30.0)
+        again = await worker.answer("tables", root=str(tmp_path))
+        worker.stop()
+        return process.returncode, again
+
+    assert in_a_loop(ended()) == (-9, [])
+
+
+def test_what_libraries_say_is_no_answer(capfd):
+    assert sentence_of(ValueError("`rho` should lie in (0, 1).")) == "`rho` should lie in (0, 1)."
+    for error in (
+        ValueError("All-NaN slice encountered"),
+        IndexError("index 3 is out of bounds for axis 0."),
+        KeyError("x"),
+    ):
+        assert sentence_of(error) == "This cannot be worked out here. `tiltmeter show` on the command line says more."
+    assert "All-NaN slice encountered" in capfd.readouterr().err
 
 
 def test_names_of_the_library_in_the_pages_exist():

@@ -37,7 +37,6 @@ def cut(tmp_path, count, seed):
             assert run(target).identical(whole)
             ends["identical"] += 1
         except (ValueError, OSError) as error:
-            assert "\n" not in str(error)
             print(error)
             ends["refused"] += 1
         shutil.rmtree(target)

@@ -12,6 +12,7 @@ import numpy as np
 from torch import nn
 
 from tiltmeter.advice.advice import PLAIN, Advice, advice_card
+from tiltmeter.arguments import checked_kind, checked_list
 from tiltmeter.changes.change import Change
 from tiltmeter.changes.compare import PRICE, changes, gap_of
 from tiltmeter.criteria import Criterion
@@ -105,6 +106,14 @@ def advise(
         confirm: How often plain and the first choice are trained afresh to confirm it; 0: not at all.
         progress: Whether the plan and each finished training are printed on stderr.
     """
+    checked_kind("train", train, GroupedData, "GroupedData")
+    checked_kind("held_out", held_out, GroupedData, "GroupedData")
+    if question is not None and not isinstance(getattr(question, "asked", None), str):
+        raise TypeError(f"`question` should be a tm.Question, or None. Found {type(question).__name__}.")
+    if criterion is not None:
+        checked_kind("criterion", criterion, Criterion, "one of tm.fairness.criteria")
+    if curve is not None:
+        checked_kind("curve", curve, str, "the name of a curve")
     checked_recipe(recipe)
     if executor is not None:
         checked_executor(executor)
@@ -163,7 +172,11 @@ def _arms(interventions: Any, steps: int, curve: str) -> dict[str, tuple[Interve
     if not given:
         raise ValueError("`interventions` should hold at least one. Found none.")
     return {
-        name: checked_interventions((arm,) if isinstance(arm, Intervention) else tuple(arm))
+        str(name): checked_interventions(
+            (arm,)
+            if isinstance(arm, Intervention)
+            else checked_list("interventions", arm, "an intervention or several")
+        )
         for name, arm in given.items()
     }
 

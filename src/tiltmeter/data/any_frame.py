@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tiltmeter.arguments import checked_path
+from tiltmeter.data.unpacked import refuse_large_csv, refuse_large_feather, refuse_large_parquet
 
 
 def is_table(value: object) -> bool:
@@ -119,6 +120,10 @@ def any_frame(frame: Any) -> Any:
     return pd.DataFrame({name: _column(table[name]) for name in table.columns})
 
 
+#: What each kind of table may unpack to.
+LIMITS = {".csv": refuse_large_csv, ".parquet": refuse_large_parquet, ".feather": refuse_large_feather}
+
+
 def frame_from_file(path: Path) -> Any:
     """The table in a .csv, .parquet or .feather file, or in a folder that `datasets` saved."""
     if path.is_dir():
@@ -136,6 +141,16 @@ def frame_from_file(path: Path) -> Any:
         raise FileNotFoundError(f"No file {path}.")
     import pandas as pd
 
+    try:
+        LIMITS[ending](path)
+    except ImportError:
+        pass  # said below
+    except ValueError as error:
+        if str(path) in str(error):
+            raise
+        raise ValueError(f"{path} should be a whole {ending} table. Found: {' '.join(str(error).split())}.") from None
+    except Exception as error:  # what pyarrow raises for damaged files
+        raise ValueError(f"{path} should be a whole {ending} table. Found: {' '.join(str(error).split())}.") from None
     try:
         if ending == ".csv":
             return pd.read_csv(path, skipinitialspace=True)

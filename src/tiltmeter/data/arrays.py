@@ -17,7 +17,18 @@ def writable(values: Any) -> Any:
     return values.copy() if isinstance(values, np.ndarray) and not values.flags.writeable else values
 
 
+def refuse_masked(name: str, values: Any) -> None:
+    """Refuse an array with a mask, which would be dropped without a word."""
+    if isinstance(values, np.ma.MaskedArray):
+        count = int(np.ma.getmaskarray(values).sum())
+        raise TypeError(
+            f"`{name}` should be a plain array. Found a masked array with {count:,} masked values: fill them in, or "
+            "drop their points."
+        )
+
+
 def points_of(x: Any) -> Any:
+    refuse_masked("x", x)
     if is_tensor(x):
         points = _dense("x", x)
     else:
@@ -39,6 +50,7 @@ def _dense(name: str, tensor: Any) -> Any:
 def numbers_of(name: str, values: Any) -> np.ndarray:
     if values is None:
         raise TypeError(f"`{name}` should give one number per point. Found None.")
+    refuse_masked(name, values)
     array = _dense(name, values).cpu().numpy() if is_tensor(values) else np.asarray(values)
     if array.dtype.kind not in "fiub":
         raise TypeError(f"`{name}` should hold numbers: encode other labels as 0, 1, 2, ... Found {array.dtype}.")
@@ -50,6 +62,7 @@ def numbers_of(name: str, values: Any) -> np.ndarray:
 
 
 def members_of(group: Any) -> Any:
+    refuse_masked("group", group)
     if is_tensor(group):
         group = _dense("group", group).cpu().numpy()
     if isinstance(group, np.ndarray) and group.ndim == 2:  # one row of labels per point: intersections of groups

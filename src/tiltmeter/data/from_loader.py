@@ -10,13 +10,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tiltmeter.data.nested import Nested, Streamed, joined
+from tiltmeter.data.unpacked import refuse_too_large
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData
-
-
-#: The arrays of an .npz file may not be larger than this when they are unpacked.
-MOST_BYTES = 2**35
 
 
 def from_npz(
@@ -41,14 +38,15 @@ def from_npz(
                     raise KeyError(f"`{what}`: no array {name!r} in {place.name}. There are: {listed}.")
             assert arrays.zip is not None
             size = sum(int(arrays.zip.getinfo(f"{name}.npy").file_size) for name in asked.values())
-            if size > MOST_BYTES:
-                raise ValueError(f"{size / 2**30:,.0f} GiB when unpacked, more than {MOST_BYTES / 2**30:g}")
+            refuse_too_large(place, size)
             found = {what: arrays[name] for what, name in asked.items()}
     except KeyError as error:
         if str(place.name) in str(error):
             raise
         raise ValueError(f"{place} should be a whole .npz file. Found: {error}.") from None
     except Exception as error:  # the readers of archives and of arrays raise many kinds for damaged files
+        if str(place) in str(error):
+            raise
         if "allow_pickle" in str(error):
             raise ValueError(
                 f"{place} should hold plain arrays. Found Python objects: they are never loaded."

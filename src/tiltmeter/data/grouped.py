@@ -9,6 +9,7 @@ from typing import Any, ParamSpec, TypeVar, overload
 
 import numpy as np
 
+from tiltmeter.arguments import checked_list, checked_seed
 from tiltmeter.data.any_frame import is_table, read_table
 from tiltmeter.data.arrays import check_finite, members_of, numbers_of, points_of, read_dataset, writable
 from tiltmeter.data.from_frame import TableReading
@@ -103,6 +104,8 @@ class GroupedData:
         columns: Sequence[Any] | None = None,
         question: Question | None = None,
     ) -> None:
+        if groups is not None:
+            groups = checked_list("groups", groups, "a list of group labels")
         if y is None and group is None and not is_table(x):
             x, y, group = read_dataset(x)
         if is_table(x):
@@ -506,7 +509,7 @@ def stratified_split(members: Mapping[Hashable, np.ndarray], shares: Mapping[str
     if sum(shares.values()) >= 1:
         told = " + ".join(map(str, shares.values()))
         raise ValueError(f"`held_out` and `judge` should leave points to train on. Found {told} of all.")
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(checked_seed(seed))
     part_of = np.zeros(sum(map(len, members.values())), dtype=np.int8)
     for group, own in members.items():
         counts = [round(share * len(own)) for share in shares.values()]

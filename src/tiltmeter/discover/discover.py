@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tiltmeter.arguments import checked_share
+from tiltmeter.arguments import checked_count, checked_number, checked_seed, checked_share
 from tiltmeter.discover.clusters import (
     SHOWN,
     Layer,
@@ -120,6 +120,11 @@ def discover(
         floor: Smallest score of a rule that is judged at all.
         seed: Seed of the division into points that find and points that judge.
     """
+    checked_count("depth", depth, 20)
+    if least is not None:
+        checked_number("least", least)
+    checked_number("floor", floor)
+    checked_seed(seed)
     _check(level, most, depth, least, floor)
     curves = learning_curves(run)
     judges = halves(curves, judge, seed)

@@ -8,6 +8,7 @@ import os
 import secrets
 from collections.abc import Awaitable, Mapping
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -16,14 +17,15 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 
 from tiltmeter.explorer.lessons import lesson_named, lessons
-from tiltmeter.explorer.run_rows import address_of, has_run
-from tiltmeter.explorer.settings import LARGEST_TABLE, PLACE, UPLOAD, Settings
+from tiltmeter.explorer.run_rows import address_of, has_run, run_folder
+from tiltmeter.explorer.settings import ALL_TABLES, LARGEST_TABLE, PLACE, UPLOAD, Settings
 from tiltmeter.explorer.single_file import kind_of, page_files, single_file
 from tiltmeter.explorer.state import KINDS, Cancelled, State
-from tiltmeter.explorer.tables import free_name
+from tiltmeter.explorer.tables import ENDINGS, free_name
 from tiltmeter.explorer.theory_state import presets
 from tiltmeter.explorer.what_if_sources import SAVED
 from tiltmeter.plugins import PARTS, is_installed
+from tiltmeter.record.directory.journal import CURVES
 from tiltmeter.shown_text import visible
 from tiltmeter.version import __version__
 
@@ -36,8 +38,6 @@ MOST_RUNS, MOST_GROUPS = 64, 64
 #: A report brings its own scripts, listed by their hashes in its own policy; here it gets no rights of this page.
 REPORT_POLICY = "sandbox allow-scripts allow-downloads; frame-ancestors 'none'"
 READ_ONLY = "This explorer only reads. Start it with `tiltmeter explore --allow-runs` to"
-#: Seconds that a table may take to be read.
-PATIENCE = 60.0
 #: What can be chosen of a table; `kind` only for the training file that is made of it.
 CHOICES = ("label", "positive", "group", "kind")
 
@@ -60,7 +60,9 @@ class Question(NamedTuple):
         if self.runs:
             settings["runs"] = chosen_runs(request)
         worker = getattr(state, self.worker)
-        return await answered(worker.ask(self.job, root=str(state.settings.folder), **settings), self.refusal_status)
+        if self.runs and any(is_heavy(state.settings.folder, run) for run in settings["runs"]):
+            worker = state.heavy
+        return await answered(worker.answer(self.job, root=str(state.settings.folder), **settings), self.refusal_status)
 
 
 QUESTIONS = {
@@ -178,7 +180,7 @@ async def start(request: Request) -> Response:
 
 
 async def theory(request: Request) -> Response:
-    return await answered(state_of(request).analyst.ask("theory", query=dict(request.query_params)))
+    return await answered(state_of(request).theorist.answer("theory", query=dict(request.query_params)))
 
 
 async def lesson_file(request: Request) -> Response:
@@ -193,7 +195,7 @@ async def lesson_file(request: Request) -> Response:
         else:
             name, title, pages, states = "lesson", "A lesson with tiltmeter", ["theory"], [str(query)]
             embedded = {"query": str(query)}
-        answers = {one: await state.analyst.ask("theory", query=dict(parse_qsl(one))) for one in states}
+        answers = {one: await state.theorist.answer("theory", query=dict(parse_qsl(one))) for one in states}
     except ValueError as error:
         return refused(str(error))
     page = single_file(title, {**embedded, "pages": pages, "answers": answers})
@@ -205,7 +207,7 @@ async def report(request: Request) -> Response:
     """The report of the chosen runs."""
     state = state_of(request)
     try:
-        page = await state.analyst.ask("report", root=str(state.settings.folder), runs=chosen_runs(request))
+        page = await state.heavy.answer("report", root=str(state.settings.folder), runs=chosen_runs(request))
     except (ValueError, Cancelled) as error:
         return refused(str(error))
     return Response(page, media_type="text/html", headers={"Content-Security-Policy": REPORT_POLICY})
@@ -219,8 +221,36 @@ async def curves(request: Request) -> Response:
     """The curves of all shown runs in one answer; `known` are the versions that the page has."""
     state, query, runs = state_of(request), request.query_params, chosen_runs(request)
     known = dict(zip(runs, query.getlist("known"), strict=False))
-    root, curve = str(state.settings.folder), query.get("curve", "")
-    return await answered(state.reader.ask("curves", root=root, runs=runs, curve=curve, known=known))
+    return await answered(_curves(state, runs, query.get("curve", ""), known))
+
+
+async def _curves(state: State, runs: list[str], curve: str, known: dict[str, str]) -> dict[str, Any]:
+    """Runs that take long to read do not hold up the others."""
+    folder = state.settings.folder
+    heavy = [run for run in runs if is_heavy(folder, run)]
+    parts = {state.reader: [run for run in runs if run not in heavy], state.heavy: heavy}
+    asked = []
+    for worker, some in parts.items():
+        if some:
+            told = {run: known[run] for run in some if run in known}
+            asked.append(worker.answer("curves", root=str(folder), runs=some, curve=curve, known=told))
+    found: dict[str, Any] = {}
+    for part in await asyncio.gather(*asked):
+        found.update(part)
+    return found
+
+
+#: Files of curves with more bytes are read by a process of their own.
+HEAVY = 2**23
+
+
+def is_heavy(folder: Path, run: str) -> bool:
+    """Whether a run takes seconds to read; False where there is none of this name."""
+    path = run_folder(folder).get(run)
+    try:
+        return path is not None and (path / CURVES).stat().st_size > HEAVY
+    except OSError:
+        return False
 
 
 async def columns(request: Request) -> Response:
@@ -230,19 +260,15 @@ async def columns(request: Request) -> Response:
 
 
 async def _of_table(state: State, job: str, given: dict[str, Any]) -> Any:
-    """The answer of a process that ends if a table takes too long."""
-    try:
-        work = state.table_reader.ask(job, root=str(state.settings.folder), **given)
-        return await asyncio.wait_for(work, PATIENCE)
-    except TimeoutError:
-        raise ValueError(f"This table was not read within {PATIENCE:.0f} seconds.") from None
+    """The answer of a process that reads nothing but tables."""
+    return await state.table_reader.answer(job, root=str(state.settings.folder), **given)
 
 
 async def what_if(request: Request) -> Response:
     """What can be bent of a source."""
     state = state_of(request)
     source = request.query_params.get("source", "digits")
-    return await answered(state.forecaster.ask("what if", source=source, **own_settings(state.settings)))
+    return await answered(state.forecaster.answer("what if", source=source, **own_settings(state.settings)))
 
 
 async def forecast(request: Request) -> Response:
@@ -251,14 +277,14 @@ async def forecast(request: Request) -> Response:
     source, curve = query.get("source", "digits"), query.get("curve", "")
     own = own_settings(state.settings)
     if source.startswith(SAVED):
-        return await answered(state.reader.ask("saved forecast", root=own["root"], source=source, curve=curve))
+        return await answered(state.reader.answer("saved forecast", root=own["root"], source=source, curve=curve))
     lists = {name: query[name].split(",") if query.get(name) else [] for name in ("weights", "shares")}
     try:
         bend = checked_bend({**query, **lists})
     except ValueError as error:
         return refused(str(error))
     full = query.get("full") == "yes"
-    return await answered(state.forecaster.ask("forecast", source=source, bend=bend, full=full, curve=curve, **own))
+    return await answered(state.forecaster.answer("forecast", source=source, bend=bend, full=full, curve=curve, **own))
 
 
 def own_settings(settings: Settings) -> dict[str, Any]:
@@ -291,7 +317,7 @@ async def picture(request: Request) -> Response:
     number = query.get("number", "")
     words: dict[str, Any] = {name: query.get(name, "") for name in ("name", "variant")}
     place = int(number) if number.isascii() and number.isdigit() and len(number) < 5 else -1
-    return await answered(state.analyst.ask("picture", root=str(state.settings.folder), number=place, **words))
+    return await answered(state.analyst.answer("picture", root=str(state.settings.folder), number=place, **words))
 
 
 async def upload(request: Request) -> Response:
@@ -305,10 +331,19 @@ async def upload(request: Request) -> Response:
     except ValueError as error:
         return refused(str(error))
     aside = folder / f".{secrets.token_hex(8)}.aside"
+    state = state_of(request)
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        kept = sum(entry.stat().st_size for entry in os.scandir(folder) if entry.name.lower().endswith(ENDINGS))
         with aside.open("xb") as file:
             async for part in request.stream():
+                state.uploading += len(part)
+                if kept + state.uploading > ALL_TABLES:
+                    return refused(
+                        f"Tables that the page brings take at most {ALL_TABLES // 2**20:,} MB together. Remove some "
+                        f"from {PLACE}.",
+                        413,
+                    )
                 file.write(part)
         os.link(aside, folder / name)  # unlike a rename, this never replaces a file
     except OSError as error:
@@ -317,6 +352,7 @@ async def upload(request: Request) -> Response:
         return refused(f"At most {LARGEST_TABLE // 2**20} MB are read.", 413)
     finally:
         with suppress(OSError):
+            state.uploading -= aside.stat().st_size
             aside.unlink()
     return JSONResponse({"table": address_of(f"{PLACE}/{name}".encode())})
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from tiltmeter.explorer.run_curves import downsample, first_curve
 from tiltmeter.explorer.run_rows import Remembered, paths_of_runs, refusal, run_folder, state_of
+from tiltmeter.explorer.worker_process import sentence_of
 from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.headline import term
 from tiltmeter.leaders.judgement import contrasts, differences_of
@@ -33,7 +34,7 @@ def stopping_told(trajectory: Trajectory, curve: str = "loss") -> dict[str, Any]
     try:
         advice = stopping(trajectory, curve=curve)
     except ValueError as error:
-        return {"stopping": [], "stopping_refused": visible(str(error))}
+        return {"stopping": [], "stopping_refused": visible(sentence_of(error))}
     note = f"Among the evaluations whose mean {advice.quality} is within {percent(advice.within, 0)} of the best."
     if advice.judged == "same points":
         note += " Chosen and measured on the same points, so these numbers are too good."
@@ -128,7 +129,7 @@ def _summary(root: Path, path: Path, curve: str) -> dict[str, Any]:
         try:
             return _told(loaded(root, path), curve, running)
         except (ValueError, KeyError, TypeError, OSError) as error:
-            return {"leader": "not judged", "crossing": None, "why": visible(str(error))}
+            return {"leader": "not judged", "crossing": None, "why": visible(sentence_of(error))}
 
     state = state_of(path)
     try:

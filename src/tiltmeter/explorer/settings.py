@@ -11,6 +11,8 @@ LOOPBACK = "127.0.0.1"
 PLACE = "from-explorer"
 #: The one address that takes a file, and the most bytes of it.
 UPLOAD, LARGEST_TABLE = "/api/table", 2**26
+#: The most bytes that all files which the page sends may take together.
+ALL_TABLES = 2**29
 
 
 @dataclass(frozen=True)

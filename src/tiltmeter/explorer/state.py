@@ -24,37 +24,79 @@ class Cancelled(RuntimeError):
     """The job was cancelled, or the process died."""
 
 
+#: Seconds after which the process of a question is ended, and seconds that a question waits for its turn.
+DEADLINE, WAIT = 60.0, 60.0
+
+
 class Worker:
-    """One process and the queue in front of it; jobs are done in the order in which they were asked."""
+    """One process and the queue in front of it; jobs are done in the order in which they were asked.
+
+    `answer` is for questions of the page: each has a deadline, after which its process is ended, and clients that ask
+    the same at the same time share one answer. `ask` is for work that may take as long as it takes.
+    """
 
     def __init__(self) -> None:
         self._process: asyncio.subprocess.Process | None = None
         self._turn = asyncio.Lock()
+        self._asked: dict[str, asyncio.Task[Any]] = {}
+
+    async def answer(self, job: str, **settings: Any) -> Any:
+        """The answer of a job, within the deadline; a ValueError says that it took too long."""
+        key = json.dumps([job, settings], sort_keys=True)
+        task = self._asked.get(key)
+        if task is None:
+            task = self._asked[key] = asyncio.create_task(self._answer(job, settings))
+            task.add_done_callback(lambda done: self._forget(key, done))
+        return await asyncio.shield(task)
+
+    def _forget(self, key: str, done: asyncio.Task[Any]) -> None:
+        self._asked.pop(key, None)
+        if not done.cancelled():
+            done.exception()  # heard by those who asked, unless all have gone
+
+    async def _answer(self, job: str, settings: dict[str, Any]) -> Any:
+        try:
+            async with asyncio.timeout(WAIT):
+                await self._turn.acquire()
+        except TimeoutError:
+            raise ValueError(f"Other questions took all of {WAIT:.0f} seconds. Ask again.") from None
+        try:
+            async with asyncio.timeout(DEADLINE):
+                return await self._do(job, None, settings)
+        except TimeoutError:
+            raise ValueError(
+                f"This took more than {DEADLINE:.0f} seconds and was given up. `tiltmeter show` has no such limit."
+            ) from None
+        finally:
+            self._turn.release()
 
     async def ask(self, job: str, hear: Callable[[Any], None] | None = None, **settings: Any) -> Any:
         """The answer of a job of `worker_process.JOBS`; ValueError with its sentence where it refuses."""
         async with self._turn:
-            process = await self._running()
-            assert process.stdin is not None
-            assert process.stdout is not None
-            try:
-                process.stdin.write(json.dumps({"job": job, "settings": settings}).encode() + b"\n")
-                await process.stdin.drain()
-                while line := await process.stdout.readline():
-                    told = json.loads(line)
-                    if "answer" in told:
-                        return told["answer"]
-                    if "error" in told:
-                        raise ValueError(told["error"])
-                    if hear is not None:
-                        hear(told["progress"])
-            except asyncio.CancelledError:
-                self.stop()  # an answer that nobody waits for must not be taken for that of the next question
-                raise
-            except (BrokenPipeError, ConnectionResetError):
-                pass
-            self.stop()
-            raise Cancelled("The work was cancelled, or its process ended.")
+            return await self._do(job, hear, settings)
+
+    async def _do(self, job: str, hear: Callable[[Any], None] | None, settings: dict[str, Any]) -> Any:
+        process = await self._running()
+        assert process.stdin is not None
+        assert process.stdout is not None
+        try:
+            process.stdin.write(json.dumps({"job": job, "settings": settings}).encode() + b"\n")
+            await process.stdin.drain()
+            while line := await process.stdout.readline():
+                told = json.loads(line)
+                if "answer" in told:
+                    return told["answer"]
+                if "error" in told:
+                    raise ValueError(told["error"])
+                if hear is not None:
+                    hear(told["progress"])
+        except asyncio.CancelledError:
+            self.stop()  # an answer that nobody waits for must not be taken for that of the next question
+            raise
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        self.stop()
+        raise Cancelled("The work was cancelled, or its process ended.")
 
     async def _running(self) -> asyncio.subprocess.Process:
         if self._process is None or self._process.returncode is not None:
@@ -151,16 +193,23 @@ class Jobs:
 
 
 class State:
-    """What the routes share. `reader` follows files, `analyst` judges, `forecaster` forecasts, `runner` does jobs."""
+    """What the routes share. `reader` follows files, `analyst` judges, `forecaster` forecasts, `runner` does jobs.
+
+    Runs that take seconds to read have a process of their own (`heavy`), and so has the theory: neither waits for the
+    other.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
         self.reader, self.analyst, self.forecaster, self.runner = Worker(), Worker(), Worker(), Worker()
+        self.heavy, self.theorist = Worker(), Worker()
         self.table_reader, self._drawer = Worker(), Worker()
         self.jobs = Jobs(self.runner)
         self._library: asyncio.Task[str] | None = None
         self._scan: asyncio.Task[dict[str, Any]] | None = None
         self._scanned = 0.0
+        #: Bytes of uploads that have not ended.
+        self.uploading = 0
 
     async def rows(self, known: str) -> dict[str, Any]:
         """The table of runs, without its rows where the page has this version; one scan serves all who ask."""
@@ -172,7 +221,7 @@ class State:
 
     async def _scan_rows(self) -> dict[str, Any]:
         try:
-            table: dict[str, Any] = await self.reader.ask("rows", root=str(self.settings.folder))
+            table: dict[str, Any] = await self.reader.answer("rows", root=str(self.settings.folder))
             return table
         finally:
             self._scanned = time.monotonic()
@@ -190,13 +239,14 @@ class State:
 
     async def _make_library(self) -> str:
         try:
-            return str(await self._drawer.ask("drawing library"))
+            return str(await self._drawer.answer("drawing library"))
         finally:
             self._drawer.stop()
 
     @cached_property
     def workers(self) -> tuple[Worker, ...]:
-        return self.reader, self.analyst, self.forecaster, self.runner, self.table_reader, self._drawer
+        quick = self.reader, self.analyst, self.theorist, self.table_reader, self._drawer
+        return *quick, self.forecaster, self.heavy, self.runner
 
     def stop(self) -> None:
         for worker in self.workers:

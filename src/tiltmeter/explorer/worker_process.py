@@ -79,10 +79,17 @@ def _done(job: str, settings: dict[str, Any], tell: Callable[[Any], None]) -> di
         if "tell" in getattr(work, "__annotations__", {}):
             settings = {**settings, "tell": tell}
         return {"answer": finite(work(**settings))}
-    except (ValueError, TypeError, KeyError, OSError, ImportError) as error:
-        return {"error": str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)}
     except Exception as error:  # the process goes on; the page shows what happened
-        return {"error": f"{type(error).__name__}: {error}"}
+        return {"error": sentence_of(error)}
+
+
+def sentence_of(error: Exception) -> str:
+    """What an error says where it is a sentence of ours; what libraries say inside never reaches a page."""
+    text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
+    if isinstance(error, (ValueError, TypeError, KeyError, OSError, ImportError)) and text.endswith((".", ".)", "?")):
+        return text
+    print(f"{type(error).__name__}: {error}", file=sys.stderr)
+    return "This cannot be worked out here. `tiltmeter show` on the command line says more."
 
 
 def finite(value: Any) -> Any:

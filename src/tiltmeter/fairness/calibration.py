@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tiltmeter.arguments import A_RUN, checked_kind, checked_share
+from tiltmeter.arguments import A_RUN, checked_count, checked_kind, checked_share
 from tiltmeter.fairness.estimate import Estimate, wilson
 from tiltmeter.fairness.last_evaluation import kept_at
 from tiltmeter.leaders.bands import MANY
@@ -101,6 +101,7 @@ def calibration(trajectory: Trajectory, *, level: float = 0.05, bins: int = BINS
         level: Error rate of the limits.
         bins: Number of bins of probability, each with about as many points.
     """
+    checked_count("bins", bins, 1000)
     checked_kind("trajectory", trajectory, Trajectory, A_RUN)
     checked_share("level", level)
     if bins < 1:

@@ -159,6 +159,7 @@ def why(trajectory: Trajectory, *, pair: Pair | None = None, ahead: Why | None =
     """
     checked_kind("trajectory", trajectory, Trajectory, A_RUN)
     checked_share("level", level)
+    refuse_other_than_why("ahead", ahead)
     evaluation = last_evaluation(trajectory)
     chosen = _pair(trajectory, pair)
     splits: tuple[BaseRateSplit, ...] = ()
@@ -169,6 +170,14 @@ def why(trajectory: Trajectory, *, pair: Pair | None = None, ahead: Why | None =
         splits = base_rate_split(evaluation, "error", chosen, level), base_rate_split(evaluation, "loss", chosen, level)
         rates = dict(zip(evaluation.groups, evaluation.rates().base_rate.tolist(), strict=True))
     return Reasons(chosen, splits, rates, trained_shares(trajectory), ahead)
+
+
+def refuse_other_than_why(name: str, value: object) -> None:
+    """Raise a TypeError unless the value is what `tangent(...).why(...)` returned, or None."""
+    if value is not None:
+        from tiltmeter.forecast.kernel.why import Why
+
+        checked_kind(name, value, Why, "what tm.tangent(...).why(...) returns, or None")
 
 
 def trained_shares(trajectory: Trajectory) -> dict[Hashable, float]:

@@ -13,10 +13,10 @@ from typing import Any, Literal
 import torch
 from torch import nn
 
-from tiltmeter.arguments import checked_seeds
+from tiltmeter.arguments import checked_flag, checked_path, checked_seeds
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.methods import Rehearsal, checked_method
-from tiltmeter.forecast.policy import Choice, choice_of, choose, twin_for
+from tiltmeter.forecast.policy import Choice, checked_budget, choice_of, choose, twin_for
 from tiltmeter.forecast.rehearsal import (
     Means,
     check_folder,
@@ -32,6 +32,7 @@ from tiltmeter.progress import Progress
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, stack
+from tiltmeter.shown_text import quoted
 
 
 def forecast(
@@ -95,8 +96,10 @@ def forecast(
         to: New folder in which finished copies are kept, to go on after a kill; None: memory.
         keep: "weights" also keeps the trained weights in `to`.
     """
-    if keep not in (None, "weights"):
-        raise ValueError(f'`keep` should be "weights" or None. Found keep = {keep!r}.')
+    if to is not None:
+        checked_path("to", to)
+    if not (keep is None or (isinstance(keep, str) and keep == "weights")):
+        raise ValueError(f'`keep` should be "weights" or None. Found keep = {quoted(keep)}.')
     if keep is not None and to is None:
         raise ValueError("`keep` writes weights to the folder of the forecast: pass `to`, a new folder, too.")
     if method is not None:
@@ -106,6 +109,10 @@ def forecast(
     folder = None if to is None else Path(to)
     if folder is not None:
         check_folder(folder)
+    if budget is not None:
+        checked_budget(budget)
+    if not callable(progress):
+        checked_flag("progress", progress)
     means = Means(bool(progress), executor, folder, keep is not None)
     if seeds is not None:
         ahead = _over_weights(model, train, held_out, recipe, watch, seeds, method, means)

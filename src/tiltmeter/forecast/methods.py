@@ -268,7 +268,7 @@ class Pilot:
 
 @dataclass(frozen=True)
 class Preview:
-    """The theory of the table, where a copy of the network is too dear: nothing is trained; its clock is progress.
+    """The theory of the table, where a copy of the network is too dear to train; its clock is progress.
 
     >>> import numpy as np, torch, tiltmeter as tm
     >>> x = np.random.default_rng(0).normal(size=(400, 5))
@@ -283,7 +283,7 @@ class Preview:
     """
 
     def words(self, task: ForecastTask) -> str:  # noqa: ARG002
-        return "The preview of the table, which trains nothing"
+        return "The preview of the table; your network is not trained"
 
     def refusal(self, task: ForecastTask) -> str | None:
         try:

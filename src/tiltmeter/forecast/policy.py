@@ -11,7 +11,7 @@ from tiltmeter.forecast.bands import where
 from tiltmeter.forecast.methods import Linear, Pilot, Preview, Rehearsal, Twin
 from tiltmeter.forecast.task import ForecastTask, modules_of
 from tiltmeter.progress import spell
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, quoted
 
 #: To cut and time a narrow copy takes a second or more: with fewer seconds left, and for trainings that take less than
 #: ten times as long, none is tried.
@@ -112,8 +112,8 @@ def default_budget(task: ForecastTask) -> float:
 
 
 def checked_budget(budget: Any) -> float:
-    if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not budget > 0:
-        raise ValueError(f"`budget` should be a positive number of seconds. Found budget = {budget!r}.")
+    if isinstance(budget, bool) or not isinstance(budget, (int, float)) or not 0 < budget < 1e300:
+        raise ValueError(f"`budget` should be a positive number of seconds. Found budget = {quoted(budget)}.")
     if budget < LEAST:
         raise ValueError(
             f"`budget` should be at least {LEAST:g} seconds: to time a training takes up to one. "

@@ -118,6 +118,8 @@ def stopping(
         curve: Curve whose gap counts; None: that of the question, else the loss.
         judge: The same training on other points, which measure the chosen evaluations; None: the same points.
     """
+    if judge is not None:
+        checked_kind("judge", judge, Trajectory, A_RUN)
     checked_kind("trajectory", trajectory, Trajectory, A_RUN)
     if not 0 <= checked_kind("within", within, (int, float), "a number") < 1e300:
         raise ValueError(f"`within` should not be negative. Found within = {within}.")
@@ -172,6 +174,9 @@ def stopping(
 
 def _by_group(groups: list[Hashable], times: np.ndarray, per_group: np.ndarray, sign: int) -> tuple[BestForGroup, ...]:
     pain = sign * per_group
+    unknown = [group for group, seen in zip(groups, np.isfinite(pain).any(axis=0), strict=True) if not seen]
+    if unknown:
+        raise ValueError(f"Advice when to stop needs values of every group. Found none of {group_name(unknown[0])}.")
     best = np.nanmin(pain, axis=0)
     found = []
     for i, group in enumerate(groups):

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import checked_scalar
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.from_scores import TableLoss, snapshot_of_scores, table_task
@@ -78,6 +79,7 @@ def run(
         loss: What scores are, if not probabilities: `tm.Logistic()`, `tm.losses.CrossEntropy()` or `tm.Square()`.
         question: What a yes means to a person; None: the plain terms.
     """
+    checked_scalar("positive", positive)
     given = {"label": label, "score": score, "decision": decision, "group": group, "step": step}
     table, columns = named_table(frame, {**given, "weight": weight, "seed": seed, "point": point})
     data, readings = evaluations(table, columns, positive)

@@ -14,6 +14,7 @@ from tiltmeter.recipe.optimisers import SHORT, check_optimiser, unwrapped
 from tiltmeter.recipe.rates import is_function_of_step
 from tiltmeter.recipe.sampling import Epochs, GivenOrder, Sampling
 from tiltmeter.schedules import SCHEDULES
+from tiltmeter.shown_text import quoted
 
 if TYPE_CHECKING:
     from tiltmeter.recipe.recipe import Recipe
@@ -50,9 +51,13 @@ def _check_run_as(recipe: Recipe) -> None:
         raise ValueError(f"`accumulate` computes a batch in parts, but interventions see it whole. Found {name}.")
     if recipe.accumulate > 1 and getattr(recipe.loss, "reduction", "mean") != "mean":
         raise ValueError(f"`accumulate` needs a loss that is a mean. Found reduction = {recipe.loss.reduction!r}.")
-    if recipe.autocast not in (None, "bfloat16"):
-        why = ": it needs a scaler of gradients, so train in a loop of your own" if recipe.autocast == "float16" else ""
-        raise ValueError(f'`autocast` should be "bfloat16" or None. Found autocast = {recipe.autocast!r}{why}.')
+    if not (recipe.autocast is None or (isinstance(recipe.autocast, str) and recipe.autocast == "bfloat16")):
+        why = (
+            ": it needs a scaler of gradients, so train in a loop of your own"
+            if str(recipe.autocast) == "float16"
+            else ""
+        )
+        raise ValueError(f'`autocast` should be "bfloat16" or None. Found autocast = {quoted(recipe.autocast)}{why}.')
     if not isinstance(recipe.compile, (bool, str)):
         raise TypeError(f"`compile` should be True, False or the name of a backend. Found {recipe.compile!r}.")
 
@@ -114,6 +119,8 @@ def _check_rates(recipe: Recipe) -> None:
             f"`schedule` should be a schedule, as tm.schedules.Cosine(0.1, 1000). Found the class "
             f"{recipe.schedule.__name__}: call it."
         )
+    if recipe.loss is not None and not (callable(recipe.loss) or hasattr(recipe.loss, "torch")):
+        raise TypeError(f"`loss` should be a loss, as tm.Logistic(). Found {quoted(recipe.loss)}.")
     if recipe.schedule is not None and not callable(recipe.schedule):
         raise TypeError(
             "`schedule` should be a function of the step, as tm.schedules.Cosine(0.1, 1000), or make a torch "

@@ -47,7 +47,7 @@ class Watch:
             if not isinstance(getattr(self, name), bool):
                 raise TypeError(f"`{name}` should be True or False. Found {name} = {getattr(self, name)!r}.")
         given: object = self.measures
-        if isinstance(given, str) or not isinstance(given, Iterable):
+        if isinstance(given, str) or not isinstance(given, Iterable) or getattr(given, "ndim", 1) == 0:
             raise TypeError(f"`measures` should be a tuple of measures. Found {type(self.measures).__name__}.")
         object.__setattr__(self, "measures", tuple(self.measures))
         for name in ("decide", "read"):

@@ -15,6 +15,7 @@ from tiltmeter.arguments import checked_kind, checked_list
 from tiltmeter.record.labelled import JSON, array_from_json, array_to_json
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.points import HeldPoints, Points, join_points
+from tiltmeter.shown_text import visible
 
 
 class LazyCurves(Mapping[str, xr.DataArray]):
@@ -280,7 +281,7 @@ class Trajectory(Mapping[str, xr.DataArray]):
             lines.append(f"  diverged: {int(np.isfinite(self.diverged.values).sum())} of {self.diverged.size}")
         if self.points:
             lines.append(f"  points: {', '.join(self.points)}")
-        return "\n".join(lines)
+        return visible("\n".join(lines))
 
     def _repr_html_(self) -> str:
         from html import escape
@@ -323,6 +324,9 @@ def stack(
         dim: Name of the new dimension.
         labels: Labels along it; None: the seeds of the runs if each has exactly one, else 0, 1, 2, ...
     """
+    checked_kind("dim", dim, str, "the name of a dimension")
+    if labels is not None:
+        labels = checked_list("labels", labels, "a list of labels")
     trajectories = checked_list("trajectories", trajectories, "a list of trajectories")
     for one in trajectories:
         checked_kind("trajectories", one, Trajectory, "a list of trajectories")

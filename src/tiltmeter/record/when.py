@@ -169,12 +169,36 @@ def at(steps: Iterable[int]) -> At:
     Args:
         steps: Steps of the evaluations, in any order.
     """
+    if getattr(steps, "ndim", 1) == 0:
+        raise TypeError(f"`steps` should be a list of integers. Found steps = {steps!r}.")
     if not isinstance(steps, Iterable) or isinstance(steps, (str, bytes)):
         raise TypeError(f"`steps` should be a list of integers. Found steps = {steps!r}.")
     chosen = tuple(sorted({_step("steps", step) for step in steps}))
     if not chosen:
         raise ValueError("`steps` should name at least one step. Found none.")
     return At(chosen)
+
+
+class StepsToCome:
+    """The chosen steps of a training whose length is not known, looked up a few at a time.
+
+    >>> to_come = StepsToCome(log_spaced(3))
+    >>> to_come.after(0), to_come.after(5), to_come.after(46)
+    (1, 10, 100)
+    """
+
+    def __init__(self, when: When) -> None:
+        self._when, self._known, self._until = when, list[int](), -1
+
+    def after(self, step: int) -> int:
+        """The first chosen step after this one; where none is found soon, one before which there is none."""
+        if isinstance(self._when, Every):
+            return self._when.n * (step // self._when.n + 1)
+        if step >= self._until:
+            self._until = 2 * step + 100
+            self._known = [one for one in self._when.steps(self._until) if one > step]
+        place = bisect_right(self._known, step)
+        return self._known[place] if place < len(self._known) else self._until + 1
 
 
 def missing_evaluations(steps: list[int]) -> str | None:

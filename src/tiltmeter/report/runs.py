@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from tiltmeter.arguments import checked_kind, checked_list, checked_path
+from tiltmeter.fairness.why import refuse_other_than_why
 from tiltmeter.plot.offline_page import page_html, script_json
 from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.question import Question, checked_question
@@ -64,6 +65,11 @@ def report(
         why: What `tangent(...).why(...)` says of the training data; None: left out.
         discovery: Groups nobody labelled, from `tm.discover`; None: left out.
     """
+    if discovery is not None:
+        from tiltmeter.discover.discovery import Discovery
+
+        checked_kind("discovery", discovery, Discovery, "what tm.discover returns, or None")
+    refuse_other_than_why("why", why)
     written, told = page(runs, path, title=title, question=question, why=why, discovery=discovery)
     label = told.get("positive_label")
     if label is not None and not label["declared"]:

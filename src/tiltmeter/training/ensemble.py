@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tiltmeter.arguments import checked_seeds
+from tiltmeter.arguments import WHEN, checked_count, checked_flag, checked_kind, checked_seeds
 from tiltmeter.data.grouped import GroupedData, check_labels_known
 from tiltmeter.interventions.cost_of_interventions import cost_of
 from tiltmeter.interventions.routes import refuse_elsewhere
@@ -97,7 +97,9 @@ def ensemble(
         checkpoint: Steps after which a checkpoint is written.
         resume: Whether the run in `to` continues from its last checkpoint.
     """
-    if resume and to is None:
+    checked_count("chunk", chunk)
+    checked_kind("checkpoint", checkpoint, When, WHEN)
+    if checked_flag("resume", resume) and to is None:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     if isinstance(make, torch.nn.Module) or not callable(make):
         raise TypeError(

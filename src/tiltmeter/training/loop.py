@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from tiltmeter.arguments import checked_seed
+from tiltmeter.arguments import WHEN, checked_flag, checked_kind, checked_seed
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.modules.forward import Read
 from tiltmeter.modules.untouched import put_back, streams, untouched
@@ -80,8 +80,9 @@ def train(
         forecast: What `leaders(ahead).gap_forecast` says of this training, which the run answers; None: none.
     """
     check_training(model, train, held_out, recipe, watch, validation)
-    seed = checked_seed(seed)
-    if resume and to is None:
+    seed, resume = checked_seed(seed), checked_flag("resume", resume)
+    checked_kind("checkpoint", checkpoint, When, WHEN)
+    if to is None and resume:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
     before = streams()
     try:

@@ -20,6 +20,7 @@ import torch
 from torch import nn
 from torch.nn.parameter import is_lazy
 
+from tiltmeter.arguments import checked_flag, checked_kind
 from tiltmeter.data.arrays import is_tensor
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.measures.answers import Answers
@@ -31,7 +32,7 @@ from tiltmeter.modules.forward import bare, describe
 from tiltmeter.modules.untouched import changes_told, untouched, versions
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.record import Origin, Recorder, Trajectory, When
-from tiltmeter.record.when import missing_evaluations
+from tiltmeter.record.when import StepsToCome, missing_evaluations
 from tiltmeter.shown_text import shortened, tell_caller
 from tiltmeter.training.evaluation_plan import EvaluationPlan
 from tiltmeter.training.shards import SameHeldOut, Shards, SlowEvaluations, rank, refuse_sharded
@@ -188,7 +189,12 @@ class Probe:
         strict: bool = False,
         budget: float | None = 0.1,
     ) -> None:
+        if settings is not None:
+            checked_kind("settings", settings, Mapping, "a mapping of names to values")
         _check(model, held_out, chunk, budget)
+        strict, resume = checked_flag("strict", strict), checked_flag("resume", resume)
+        if deliver is not None and not callable(deliver):
+            raise TypeError(f"`deliver` should be a function of the model, or None. Found {type(deliver).__name__}.")
         self.strict, self._failures = strict, list[FailedEvaluation]()
         self._outer, self.model, self.when = model, bare(model), checked_watch(watch, sharded=True).when
         self.measures: tuple[Measure, ...] = DEFAULTS + tuple(as_measure(measure) for measure in watch.measures)
@@ -222,12 +228,16 @@ class Probe:
         self._resumed = resume
         self._looked, self._asks = bool(changed), False
         self._step: int | None = None
+        self._next, self._steps_to_come = 0, StepsToCome(self.when)
         self._seen: tuple[tuple[int, int], ...] | None = None
         self._closed = False
         self.diverged = False
 
     def __call__(self, step: int) -> None:
         """Evaluate the model after `step` updates, if `when` says so."""
+        if type(step) is int and self._step is not None and self._step < step < self._next:
+            self._step = step  # most steps: nothing is asked before the next one that `when` chooses
+            return
         if self._resumed and not self.silent:
             self._refuse_missing(step)
         with self._watched(step):
@@ -251,6 +261,7 @@ class Probe:
             else:
                 self._recorder.leave_out(self._step, self.plan.batch)
         self._see_batch()
+        self._next = self._steps_to_come.after(self._step)
 
     def _see_batch(self) -> None:
         """Ask the next training pass of the model how many points it takes, if the plan needs to know.
@@ -259,7 +270,7 @@ class Probe:
         if self.plan is None or self.plan.batch is not None or self._asks or self.silent:
             return
         self._asks = True
-        if _is_compiled(self._outer) or _is_compiled(self.model):
+        if _is_compiled(self._outer):
             return
         plan = self.plan
 
@@ -470,9 +481,14 @@ def _is_compiled(model: nn.Module) -> bool:
     """Whether this module runs as compiled code: by itself, or inside a wrapper, of which it knows nothing."""
     if hasattr(model, "_orig_mod") or getattr(model, "_compiled_call_impl", None) is not None:
         return True
-    if "torch._dynamo" not in sys.modules:
-        return False
-    return any(isinstance(one, dict) and one.get("_orig_mod") is model for one in gc.get_referrers(model))
+    frames = sys.modules.get("torch._dynamo.eval_frame")
+    backends = {} if frames is None else getattr(frames, "cached_backends", {0: True})
+    if not any(one is not None for one in backends.values()):
+        return False  # nothing was compiled in this process
+    return any(
+        (isinstance(one, dict) and one.get("_orig_mod") is model) or type(one).__name__ == "OptimizedModule"
+        for one in gc.get_referrers(model)
+    )
 
 
 def _count(value: Any) -> int | None:

@@ -12,6 +12,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 
+from tiltmeter.arguments import checked_count
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.checked import checked_interventions
@@ -241,6 +242,8 @@ class Steering(nn.Module):
         proportions: Mapping[Any, float] | None = None,
         runs: int | None = None,
     ) -> None:
+        if runs is not None:
+            checked_count("runs", runs)
         super().__init__()
         given = checked_interventions((laws,) if isinstance(laws, Intervention) else laws)
         self.law = next((law for law in given if isinstance(law, GroupIntervention)), None)
@@ -255,6 +258,8 @@ class Steering(nn.Module):
         if not isinstance(data, GroupedData):
             raise TypeError(f"`data` should be GroupedData. Found {type(data).__name__}.")
         self.groups, self._sizes = data.groups, np.asarray(list(data.sizes.values()), dtype=float)
+        if model is not None and not isinstance(model, nn.Module):
+            raise TypeError(f"`model` should be a torch.nn.Module, or None. Found {type(model).__name__}.")
         self._trained = [] if model is None else [model]  # in a list: no part of this module
         self.terms = OwnTerms(self.points, data, model, runs)
         self.beside = nn.ModuleList(self.terms.modules)

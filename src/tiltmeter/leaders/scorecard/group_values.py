@@ -177,6 +177,9 @@ def training_shares(
     if known is None:
         return np.full(len(groups), 1.0 / len(groups)), False
     missing = [group for group in groups if group not in known]
+    unknown = [group for group in known if group not in groups] if given is not None else []
+    if unknown:
+        raise ValueError(f"`shares` names the unknown group {unknown[0]!r}. There are: {', '.join(map(repr, groups))}.")
     if missing:
         raise ValueError(f"`shares` should name every group. Missing: {', '.join(map(repr, missing))}.")
     values = np.array([float(known[group]) for group in groups])

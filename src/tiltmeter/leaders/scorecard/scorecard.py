@@ -31,7 +31,7 @@ from tiltmeter.leaders.scorecard.selections import Last, Selection
 from tiltmeter.names import NOBODY
 from tiltmeter.pairs import SURE
 from tiltmeter.record.trajectory import Trajectory
-from tiltmeter.shown_text import NotebookText
+from tiltmeter.shown_text import NotebookText, visible
 
 #: Parts of the baseline's fall, in the mean loss, at which the loss clock is read.
 LEVELS = (0.5, 0.9)
@@ -222,7 +222,7 @@ class Scorecard(NotebookText):
 
     def __str__(self) -> str:
         lines = [row.sentence(self.baseline.name, self.curve) for row in self.rows]
-        return "\n".join([*lines, self.basis])
+        return visible("\n".join([*lines, self.basis]))
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -269,6 +269,10 @@ def scorecard(
         select: At which evaluation each run is judged; None: `tm.fairness.selections.Last()`.
         level: Error rate of the changes of leader in each run.
     """
+    if shares is not None:
+        checked_kind("shares", shares, Mapping, "a mapping of groups to shares")
+    if select is not None and not (hasattr(select, "on") and callable(getattr(select, "evaluations", None))):
+        raise TypeError(f"`select` should be a rule of tm.fairness.selections, or None. Found {type(select).__name__}.")
     if not isinstance(runs, Mapping):
         raise TypeError(
             f'`runs` should be {{name: run}}, as {{"plain": run, "dro": other}}. Found {type(runs).__name__}.'

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 from scipy.special import ndtr
 
+from tiltmeter.arguments import checked_flag
 from tiltmeter.losses import Loss
 from tiltmeter.record.labelled import Number
 from tiltmeter.record.origin import Origin
@@ -65,6 +66,7 @@ def equilibrium(
         bias: Whether a bias is trained beside the weights.
         coupling: Strength of the elastic coupling of one student per group; None: one student for all groups.
     """
+    checked_flag("bias", bias)
     return at_equilibrium(problem, Objective(loss, samples, ridge, weights, bias, coupling))
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tiltmeter.arguments import checked_list
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.dynamics.classes.predict_classes import predict_classes
@@ -118,6 +119,8 @@ def predict(
         quadrature: Nodes of averages without closed form; None: `Sobol()`.
         data: Fixed training set; None: every example is fresh.
     """
+    if curves is not None:
+        curves = checked_list("curves", curves, "a list of names of curves")
     if times is None and isinstance(sgd, Descent):
         raise ValueError("`times` should be the steps of `Descent` to evaluate after. Found None.")
     times = checked_times(DEFAULT_TIMES if times is None else times)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
+from tiltmeter.arguments import checked_flag
 from tiltmeter.interventions.checked import checked_interventions
 from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.interventions.intervention import Intervention
@@ -79,6 +80,8 @@ class SGD:
                 raise TypeError(f"`{name}` should be a number. Found {name} = {value!r}.")
         if self.momentum is None or not 0.0 <= self.momentum < 1.0:
             raise ValueError(f"`momentum` should lie in [0, 1). Found momentum = {self.momentum}.")
+        for name in ("nesterov", "train_bias"):
+            checked_flag(name, getattr(self, name))
         if self.nesterov and self.momentum == 0.0:
             raise ValueError("`nesterov` needs a momentum. Found momentum = 0.")
         if self.clip is not None and not 0 < self.clip < np.inf:
