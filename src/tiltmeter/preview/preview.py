@@ -324,6 +324,23 @@ class Preview(NotebookText):
         place = groups.index(group)
         return place, (1 - place if len(groups) == 2 else None)
 
+    def on_steps(self, model: Any, recipe: Any) -> Trajectory:
+        """The same curves over the steps of a training; the first 2 % of its steps are taken on a copy of the network.
+
+        These steps tell how many of them a unit of the theory's time takes. The factor is measured once: a training
+        that changes its pace, by a schedule or late in Adam, is not followed. The run ends with the training.
+
+        Args:
+            model: Network that would be trained; it is not changed.
+            recipe: Its training settings.
+        """
+        if self._given is None or self._solution is None:
+            raise ValueError("`on_steps` needs the table, which a saved preview does not hold: make the preview again.")
+        from tiltmeter.preview.steps import over_steps
+
+        train, held_out, _ = self._given
+        return over_steps(self.run, self._solution.course, train, held_out, model, recipe)
+
     def confirm(self, top: int = 2, seeds: int = 5, model: Any = None, recipe: Any = None) -> Confirmed:
         """Train networks in the populations of the largest causes, and print what came beside what was said.
 
