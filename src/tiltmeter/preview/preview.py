@@ -16,8 +16,9 @@ from tiltmeter.leaders.headline import Headline, term
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.preview.causes import DEALS, Causes, Contrast, causes_of
 from tiltmeter.preview.curves import Course, run_of
-from tiltmeter.preview.doubt import Doubt, disagreement_of, doubt_of, with_band
+from tiltmeter.preview.doubt import Doubt, disagreement_of, doubt_of, fall_of, with_band
 from tiltmeter.preview.edits import checked_thresholds, without_columns
+from tiltmeter.preview.flow import point_losses
 from tiltmeter.preview.inputs import Inputs
 from tiltmeter.preview.ladder import Ladder, ladder_of
 from tiltmeter.preview.solution import Asked, Solution, end_rates, solution
@@ -105,7 +106,8 @@ class Preview(NotebookText):
             solved = solution(train, held_out, asked, None if like is None else like._solution)
             ends = [end_rates(solved.inputs, course.scores[-1]) for course in (solved.whole, solved.by_columns)]
             disagreement = disagreement_of(ends[0], ends[1], solved.inputs)
-            doubt = like.doubt if like is not None else doubt_of(disagreement, solved.inputs.tabular or asked.frozen)
+            tabular = solved.inputs.tabular or asked.frozen
+            doubt = doubt_of(disagreement, tabular, _fall(solved)) if like is None else like.doubt
             run = run_of(solved.inputs, solved.course, _settings(solved, doubt), asked.thresholds)
             made = cls(with_band(run, solved.inputs, doubt), doubt)
         made._given, made._solution = (train, held_out, asked), solved
@@ -121,7 +123,17 @@ class Preview(NotebookText):
         """Who will be worse off in one sentence, or that nothing is clear."""
         if not self.doubt.holds:
             return "This preview does not hold for networks, so nobody is named: rehearse yours (`tm.forecast`)."
+        if self.run.origin.settings.get("promise") is None:
+            return self._without_band()
         return f"{self.headline.claim} {self.headline.gap}".strip()
+
+    def _without_band(self) -> str:
+        """The end values of the loss, of which no band is known."""
+        values, groups = self.run["loss"].values[-1], self._groups()
+        order = np.argsort(-values)[:3].tolist()
+        listed = ", ".join(f"{values[place]:.3g} for {group_name(groups[place])}" for place in order)
+        more = "" if len(groups) <= len(order) else ", less for the others"
+        return f"The loss will be {listed}{more}; previews have no band for it, so nobody is named."
 
     @property
     def named(self) -> Hashable:
@@ -366,6 +378,13 @@ class Preview(NotebookText):
         from tiltmeter.preview.saved import save_preview
 
         return save_preview(self, Path(folder))
+
+
+def _fall(solved: Solution) -> float:
+    """The fall of the pooled held-out loss in standard errors."""
+    rows, kind = solved.inputs.held_out, solved.inputs.kind
+    first, last = (point_losses(solved.whole.scores[place], rows.labels, kind) for place in (0, -1))
+    return fall_of(first, last, rows.mass)
 
 
 def _checked_curve(curve: str, inputs: Inputs) -> str:
