@@ -81,3 +81,17 @@ def test_steps_are_those_of_the_training():
     assert 1 / 3 < when[0] / when[1] < 3
     with pytest.raises(ValueError, match="did not learn enough to tell its pace"):
         view.on_steps(network, tm.Recipe(lr=1e-9, steps=1500, batch=32, loss=tm.Logistic()))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_steps_of_a_linear_model_are_exact(bias):
+    train, held_out = parts(count=900)
+    torch.manual_seed(0)
+    line = nn.Linear(4, 1, bias=bias)
+    recipe = tm.Recipe(lr=0.05, steps=200, batch=None, weight_decay=0.01, loss=tm.Square())
+    run = tm.preview(train, held_out, recipe=recipe).on_steps(line, recipe)
+    real = tm.train(line.double(), train.with_points(train.x.astype(np.float64)), held_out, recipe)
+    for name in ("loss", "R", "Q"):
+        both = np.intersect1d(run[name].time, real[name].time)
+        assert len(both) > 20
+        np.testing.assert_allclose(run[name].sel(time=both), real[name].sel(time=both), atol=2e-6)

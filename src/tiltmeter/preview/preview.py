@@ -340,7 +340,9 @@ class Preview(NotebookText):
         """The same curves over the steps of a training; the first 2 % of its steps are taken on a copy of the network.
 
         These steps tell how many of them a unit of the theory's time takes. The factor is measured once: a training
-        that changes its pace, by a schedule or late in Adam, is not followed. The run ends with the training.
+        that changes its pace, by a schedule or late in Adam, is not followed. The run ends with the training. Of a
+        linear model under plain SGD with the squared loss (in `recipe` of the preview, too) the mean run is exact, and
+        nothing is trained.
 
         Args:
             model: Network that would be trained; it is not changed.
@@ -348,9 +350,12 @@ class Preview(NotebookText):
         """
         if self._given is None or self._solution is None:
             raise ValueError("`on_steps` needs the table, which a saved preview does not hold: make the preview again.")
-        from tiltmeter.preview.steps import over_steps
+        from tiltmeter.preview.steps import exact_layer, exact_over_steps, over_steps
 
         train, held_out, _ = self._given
+        layer = exact_layer(model, recipe, self.inputs)
+        if layer is not None:
+            return exact_over_steps(self.run, self.inputs, layer, recipe)
         return over_steps(self.run, self._solution.course, train, held_out, model, recipe)
 
     def confirm(self, top: int = 2, seeds: int = 5, model: Any = None, recipe: Any = None) -> Confirmed:

@@ -1,4 +1,4 @@
-"""Steps: a preview over the steps of a training, from a few real steps of a copy of the network."""
+"""Steps: a preview over the steps of a training, exact for a linear model, else from a few real steps of a copy."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ import numpy as np
 from torch import nn
 
 from tiltmeter.data.grouped import GroupedData
-from tiltmeter.preview.curves import Course
+from tiltmeter.modules.forward import bare
+from tiltmeter.preview.curves import Course, run_of
+from tiltmeter.preview.flow import descent, mean_loss
+from tiltmeter.preview.inputs import Inputs
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Origin, Trajectory, log_spaced
 from tiltmeter.training.loop import train as train_network
+from tiltmeter.training.stability import only_layer
 
 #: The part of the training whose steps are taken on a copy, and the fewest steps.
 SHARE, FEWEST = 0.02, 20
@@ -49,6 +53,37 @@ def over_steps(
     whole = len(places) == len(steps) and isinstance(promise, dict)
     settings["promise"] = {**promise, "from": steps[-1], "reliable_until": steps[-1]} if whole else None
     return Trajectory(curves, "step", Origin(run.origin.source, run.origin.problem, settings))
+
+
+def exact_over_steps(run: Trajectory, inputs: Inputs, layer: nn.Linear, recipe: Recipe) -> Trajectory:
+    """The mean run of a linear model under plain SGD with the squared loss, in closed form: nothing is trained."""
+    total = recipe.total_steps(inputs.sampled or len(inputs.train.x))
+    steps = np.array(sorted({0, *log_spaced(20).steps(total), total}))
+    rows, held = (np.c_[part.x, np.ones(len(part.x))] for part in (inputs.train, inputs.held_out))
+    weights = layer.weight.detach().cpu().double().numpy().ravel()
+    bias: Any = layer.bias  # torch says that it is always there
+    biased = bias is not None
+    start = np.append(weights, float(bias.detach()) if biased else 0.0)
+    if not biased:
+        rows[:, -1] = held[:, -1] = 0.0
+    assert recipe.lr is not None
+    path = descent(rows, inputs.train.labels, inputs.train.mass, recipe.lr, steps, recipe.weight_decay, start)
+    scores = (path @ held.T)[:, :, None]
+    part = inputs.held_out
+    losses = np.array([mean_loss(one, part.labels, part.mass, inputs.kind) for one in scores])
+    settings = {**run.origin.settings, "steps": total, "promise": None}
+    found = run_of(inputs, Course(steps.astype(float), scores, losses, steps.astype(float)), settings)
+    return Trajectory(dict(found), "step", found.origin, points=found.points)
+
+
+def exact_layer(model: nn.Module, recipe: Recipe, inputs: Inputs) -> nn.Linear | None:
+    """The layer of a linear model whose mean run is known exactly; None of any other training."""
+    layer = only_layer(bare(model))
+    plain = recipe.optimiser is None and recipe.lr is not None and not recipe.momentum
+    steady = recipe.schedule is None and recipe.clip is None
+    if layer is None or layer.out_features != 1 or not plain or not steady or inputs.kind != "numbers":
+        return None
+    return layer if layer.in_features == inputs.train.x.shape[1] else None
 
 
 def steps_per_time(began: Trajectory, course: Course, held_out: GroupedData) -> float:

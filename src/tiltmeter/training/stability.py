@@ -21,7 +21,7 @@ MOST_ROWS = 50_000
 
 def warn_of_batch_limit(model: nn.Module, data: GroupedData, recipe: Recipe) -> float | None:
     """Warn if plain SGD of a linear model with the squared loss is beyond its limit; the limit, where it is known."""
-    layer = _only_layer(bare(model))
+    layer = only_layer(bare(model))
     if layer is None or not _plain(recipe, len(data)) or isinstance(data.x, (Nested, Streamed)):
         return None
     x = data.x.detach().cpu().numpy() if hasattr(data.x, "detach") else np.asarray(data.x)
@@ -44,7 +44,7 @@ def warn_of_batch_limit(model: nn.Module, data: GroupedData, recipe: Recipe) -> 
     return limit
 
 
-def _only_layer(model: nn.Module) -> nn.Linear | None:
+def only_layer(model: nn.Module) -> nn.Linear | None:
     """The layer of a linear model; None of any other."""
     layers = [layer for layer in model.modules() if not isinstance(layer, (nn.Sequential, nn.Flatten))]
     return layers[0] if len(layers) == 1 and isinstance(layers[0], nn.Linear) else None
