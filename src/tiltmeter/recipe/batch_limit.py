@@ -8,7 +8,7 @@ with A = E[x x']. Training is stable in mean square up to lr = 1 / rho, with rho
 C -> L^{-1}((1/B) E[x x' C x x'] + (1 - 1/B) A C A), L(C) = A C + C A. It is found by power iteration over all rows, so
 heavy tails count: in a table of counts the limit may be a tenth of what the variances alone suggest.
 
-Cheaper, and for networks by the diagonal of their kernel: 1 / lr = lmax / 2 + (E K_ii^2 / E K_ii) / (2 B). This is exact
+Cheaper, and for networks by the diagonal of their kernel: 1 / lr = lmax / 2 + (E K_ii^2 / E K_ii) / (2 B). It is exact
 for Gaussian rows of equal variances, off by a factor of up to 1.6 on most tables, and by up to 4 where counts have very
 heavy tails.
 """
