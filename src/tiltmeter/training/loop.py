@@ -78,6 +78,8 @@ def train(
         validation: Points with groups that an intervention on the model may fit; None: none.
         forecast: What `leaders(ahead).gap_forecast` says of this training, which the run answers; None: none.
     """
+    if forecast is not None:
+        checked_kind("forecast", forecast, Mapping, "a mapping, as the forecast of a training file")
     check_training(model, train, held_out, recipe, watch, validation)
     seed, resume = checked_seed(seed), checked_flag("resume", resume)
     checked_kind("checkpoint", checkpoint, When, WHEN)
