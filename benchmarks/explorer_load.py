@@ -154,9 +154,8 @@ def main() -> None:
             for path in LIGHT:
                 before, after = float(np.median(idle[path])), float(np.median(busy[path]))
                 verdict = "holds" if after <= 3 * before else "MISSED"
-                print(
-                    f"{path:<36} {len(busy[path]):>5} answers  {1e3 * before:>7.0f} ms  {1e3 * after:>7.0f} ms  {verdict}"
-                )
+                times = f"{1e3 * before:>7.0f} ms idle  {1e3 * after:>7.0f} ms"
+                print(f"{path:<36} {len(busy[path]):>5} answers  {times}  {verdict}")
             for path in HEAVY:
                 taken = [f"{seconds:.1f} s ({status})" for one, seconds, status in heavy if one == path]
                 print(f"{path:<40} {', '.join(taken[:6])}")

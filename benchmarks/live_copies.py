@@ -1,4 +1,4 @@
-"""Copies of live trainings, file by file while they are recorded, in both orders: what is in them and whether they go on.
+"""Copies of live trainings, file by file while they are recorded, in both orders: what is in them, and do they go on?
 
 python benchmarks/live_copies.py 100
 """

@@ -57,7 +57,8 @@ def main() -> None:
         with ThreadPoolExecutor(8) as pool:
             every = list(pool.map(hashes, wanted))
         lines = [
-            f"# Checksums of {source.name}{' without torch' if out else ''}, by lock.py: pip install --require-hashes --no-deps -r",
+            f"# Checksums of {source.name}{' without torch' if out else ''}, by lock.py: "
+            "pip install --require-hashes --no-deps -r",
             *(
                 " \\\n    ".join([f"{name}=={version}", *(f"--hash=sha256:{digest}" for digest in found)])
                 for (name, version), found in zip(wanted, every, strict=True)
