@@ -1,6 +1,6 @@
 """What a probe with its defaults adds to the CPU time of ten trainings, short and long, and what one evaluation costs.
 
-    python benchmarks/probe_budget.py            # all kinds, five rounds each
+    python benchmarks/probe_budget.py            # all kinds; five rounds of long ones, twenty of short ones
     python benchmarks/probe_budget.py mlp gru    # some
 
 Plain loop, watched loop and a loop with the first and the last evaluation only take turns in one process, so that a
@@ -129,7 +129,7 @@ def main(names: list[str]) -> None:
         held = points(kind, kind.held_out)
         held_out = tm.GroupedData(*held, np.where(np.arange(kind.held_out) % 3 == 0, "a", "b"))
         plain, watched, least = [], [], []
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS if kind.steps > 300 else 4 * ROUNDS):
             plain.append(loop(kind, x, y, None)[0])
             seconds, probe = loop(kind, x, y, partial(tm.Probe, held_out=held_out))
             watched.append(seconds)
