@@ -108,6 +108,8 @@ def train(
         return _several(model, (train, held_out, recipe), seed, seeds, to, given)
     if callable(model) and not isinstance(model, nn.Module):
         raise TypeError("A function that makes the network is for several trainings: train(make, ..., seeds=5).")
+    if forecast is not None:
+        checked_kind("forecast", forecast, Mapping, "a mapping, as the forecast of a training file")
     check_training(model, train, held_out, recipe, watch, validation)
     seed, resume = checked_seed(seed), checked_flag("resume", resume)
     checked_kind("checkpoint", checkpoint, When, WHEN)
