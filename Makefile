@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 
 .DEFAULT_GOAL := help
-.PHONY: help demo reproduce explore check test test-slow lint docs docs-fresh notebooks audit build bench clean
+.PHONY: help demo reproduce explore check test test-slow lint docs docs-fresh notebooks audit components build bench clean
 
 help: ## print the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -42,16 +42,21 @@ docs-fresh: notebooks ## run every code block and notebook of the documentation 
 	$(BIN)/python docs/ext/outputs.py --all
 
 notebooks: .venv/dev.stamp ## execute the notebooks of the gallery
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/notebooks.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/notebooks.lock
 	$(BIN)/python docs/draw/notebooks.py
 
-audit: .venv/dev.stamp ## known vulnerabilities of the pinned packages, and a list of all components (needs the network)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check pip-audit==2.10.1 cyclonedx-bom==7.5.0
-	$(BIN)/cyclonedx-py requirements requirements/run.txt --output-reproducible -o sbom.json
-	@echo "components: sbom.json"
-	$(BIN)/pip-audit --strict --require-hashes --disable-pip --requirement requirements/run.lock
+audit: .venv/audit.stamp ## known vulnerabilities of everything that is pinned, torch among it (needs the network)
+	for lock in requirements/*.lock; do \
+		echo "$$lock"; \
+		.venv/audit/bin/pip-audit --strict --require-hashes --disable-pip --requirement $$lock || exit 1; \
+	done
 
-build: .venv/dev.stamp ## wheel and sdist; the same bytes from the same sources
+components: .venv/audit.stamp ## a list of all components for each of the two wheels
+	mkdir -p dist
+	.venv/audit/bin/cyclonedx-py requirements requirements/run.txt --output-reproducible -o dist/tiltmeter.cdx.json
+	.venv/audit/bin/cyclonedx-py requirements requirements/lab.txt --output-reproducible -o dist/tiltmeter_lab.cdx.json
+
+build: .venv/dev.stamp components ## wheel and sdist; the same bytes from the same sources
 	SOURCE_DATE_EPOCH=1767225600 $(BIN)/python -m hatchling build -d dist
 	cd lab && SOURCE_DATE_EPOCH=1767225600 ../$(BIN)/python -m hatchling build -d ../dist
 
@@ -68,10 +73,16 @@ bench: .venv/dev.stamp ## ratios of two things measured in one run
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable . --editable lab
 	@touch $@
 
+# The tools of the audit, with checksums, in an environment of their own.
+.venv/audit.stamp: requirements/audit.lock | .venv/bin/python
+	$(PYTHON) -m venv .venv/audit
+	.venv/audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/audit.lock
+	@touch $@
+
 .venv/dev.stamp: requirements/dev.txt requirements/dev.lock .venv/run.stamp
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes --no-deps -r requirements/dev.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements/dev.txt
 	@touch $@
 
 clean: ## remove everything that was installed or built
-	rm -rf .venv docs/_build build dist sbom.json .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf .venv docs/_build build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

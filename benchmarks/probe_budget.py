@@ -1,11 +1,11 @@
 """What a probe with its defaults adds to the CPU time of ten trainings, short and long, and what one evaluation costs.
 
-    python benchmarks/probe_budget.py            # all kinds, five rounds each
+    python benchmarks/probe_budget.py            # all kinds; five rounds of long ones, twenty of short ones
     python benchmarks/probe_budget.py mlp gru    # some
 
-Plain loop, watched loop and a loop with the first and the last evaluation only take turns in one process, so that a busy
-machine slows all; the ratios are those of their shortest rounds. A watched loop may cost 1.12 times the plain one; where
-the first and the last evaluation alone exceed a tenth of the training, their cost and two percent more.
+Plain loop, watched loop and a loop with the first and the last evaluation only take turns in one process, so that a
+busy machine slows all; the ratios are those of their shortest rounds. A watched loop may cost 1.12 times the plain one;
+where the first and the last evaluation alone exceed a tenth of the training, their cost and two percent more.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import time
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -119,9 +120,8 @@ def one_evaluation(kind: Kind, held_out: tm.GroupedData) -> float:
 def main(names: list[str]) -> None:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    print(
-        f"{'':<18} {'plain':>8} {'watched':>8} {'ratio':>6} {'taken':>6} {'left out':>8} {'first+last':>10} {'one, ms':>8}"
-    )
+    heads = ("plain", "watched", "ratio", "taken", "left out", "first+last", "one, ms")
+    print(" " * 18, *(f"{head:>{max(8, len(head))}}" for head in heads))
     for name in names or KINDS:
         kind = KINDS[name]
         xs, ys = points(kind, 2000)
@@ -129,12 +129,12 @@ def main(names: list[str]) -> None:
         held = points(kind, kind.held_out)
         held_out = tm.GroupedData(*held, np.where(np.arange(kind.held_out) % 3 == 0, "a", "b"))
         plain, watched, least = [], [], []
-        for _ in range(ROUNDS):
+        for _ in range(ROUNDS if kind.steps > 300 else 4 * ROUNDS):
             plain.append(loop(kind, x, y, None)[0])
-            seconds, probe = loop(kind, x, y, lambda model: tm.Probe(model, held_out))
+            seconds, probe = loop(kind, x, y, partial(tm.Probe, held_out=held_out))
             watched.append(seconds)
             ends = tm.Watch(when=tm.record.at([0]))
-            least.append(loop(kind, x, y, lambda model, ends=ends: tm.Probe(model, held_out, ends, budget=None))[0])
+            least.append(loop(kind, x, y, partial(tm.Probe, held_out=held_out, watch=ends, budget=None))[0])
         assert probe is not None
         ratio, one = min(watched) / min(plain), one_evaluation(kind, held_out)
         fewest = min(least) / min(plain)

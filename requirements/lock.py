@@ -1,7 +1,8 @@
 """Write the checksums of all pinned packages: run.txt -> run.lock, dev.txt -> dev.lock, and so on.
 
 `python requirements/lock.py` asks the package index for the SHA-256 of every file of every pinned version. torch is
-left out: its builds for CPU and CUDA have different checksums and different dependencies.
+left out: its builds for CPU and CUDA have different checksums and different dependencies. Only `torch.txt` names it,
+whose checksums the public workflow uses on machines where the index has a build without CUDA.
 """
 
 from __future__ import annotations
@@ -51,11 +52,13 @@ def hashes(pin: tuple[str, str]) -> list[str]:
 def main() -> None:
     sources = [FOLDER / name for name in sys.argv[1:]] or sorted(FOLDER.glob("*.txt"))
     for source in sources:
-        wanted = sorted((name, version) for name, version in pins(source).items() if name not in LEFT_OUT)
+        out = set() if source.stem in LEFT_OUT else LEFT_OUT
+        wanted = sorted((name, version) for name, version in pins(source).items() if name not in out)
         with ThreadPoolExecutor(8) as pool:
             every = list(pool.map(hashes, wanted))
         lines = [
-            f"# Checksums of {source.name} without torch, by lock.py: pip install --require-hashes --no-deps -r",
+            f"# Checksums of {source.name}{' without torch' if out else ''}, by lock.py: "
+            "pip install --require-hashes --no-deps -r",
             *(
                 " \\\n    ".join([f"{name}=={version}", *(f"--hash=sha256:{digest}" for digest in found)])
                 for (name, version), found in zip(wanted, every, strict=True)

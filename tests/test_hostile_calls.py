@@ -71,7 +71,9 @@ class Doors:
         yield tm.tangent, {"model": nn.Linear(3, 1), "train": self.train, "held_out": self.held_out, "progress": False}
         yield tm.Probe, {"model": nn.Linear(3, 1), "held_out": self.held_out, "to": None, "loss": tm.Logistic()}
         yield tm.Steering, {"laws": tm.interventions.GroupDRO(0.1), "data": self.train}
-        yield tm.leaders, {"trajectory": self.run, "question": None, "groups": None, "level": 0.05, "every_pair": None}
+        yield tm.leaders, {"run": self.run, "question": None, "groups": None, "level": 0.05}
+        yield tm.compare, {"before": self.run, "after": self.run}
+        yield tm.gate, {"run": self.run, "gap": 0.1}
         yield tm.scorecard, {"runs": {"a": self.run, "b": self.run}, "curve": "loss"}
         yield tm.agreement, {"a": self.run, "b": self.run}
         yield tm.fairness.stopping, {"trajectory": self.run, "curve": "loss", "within": 0.1}

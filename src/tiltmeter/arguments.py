@@ -110,6 +110,15 @@ def checked_list(name: str, value: Any, wanted: str) -> list[Any]:
     raise TypeError(f"`{name}` should be {wanted}. Found {type(value).__name__}.")
 
 
+def checked_names(name: str, value: Any) -> list[str]:
+    """Return a list of names of curves; text alone is none."""
+    found = checked_list(name, value, "a list of names of curves")
+    wrong = [one for one in found if not isinstance(one, str)]
+    if wrong:
+        raise TypeError(f"`{name}` should be a list of names of curves. Found {quoted(wrong[0])} in it.")
+    return found
+
+
 def checked_path(name: str, value: Any) -> Path:
     """Return the value as the path of a file or folder."""
     if not isinstance(value, (str, os.PathLike)):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tiltmeter.arguments import checked_choice, checked_kind, checked_list, checked_scalar
+from tiltmeter.arguments import checked_kind, checked_list, checked_scalar
 from tiltmeter.data.any_frame import any_frame, check_once, column
 from tiltmeter.data.labels import plain_label, plain_labels
 from tiltmeter.record.labelled import JSON, label_to_json
@@ -143,7 +143,7 @@ def from_frame(
     like: GroupedData | None = None,
 ) -> GroupedData:
     """See `GroupedData.from_frame`."""
-    checked_choice("missing", missing, ("drop", "error", "impute"))
+    checked_scalar("missing", missing)
     checked_scalar("positive", positive)
     from tiltmeter.data.grouped import GroupedData
 

@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tiltmeter.arguments import A_RUN, checked_kind, checked_share
+from tiltmeter.arguments import A_RUN, checked_kind, checked_number, checked_share
 from tiltmeter.leaders.difference import ALL, Difference
 from tiltmeter.leaders.headline import at, gap_size, in_points, more_points, subject, term
 from tiltmeter.leaders.judgement import SHARES, judgement
@@ -143,6 +143,10 @@ def gate(run: Trajectory, gap: float, curve: str | None = None, level: float = 0
         level: How often limits may be wrong, over all groups together.
         judge: What is held against the allowed gap: both "limits", the upper one ("strict"), or the "measured" gap.
     """
+    checked_number("gap", gap)
+    if curve is not None:
+        checked_kind("curve", curve, str, "the name of a curve")
+    checked_kind("judge", judge, str, "one of limits, strict and measured")
     checked_kind("run", run, Trajectory, A_RUN)
     checked_share("level", level)
     if not 0 <= gap < math.inf:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from tiltmeter.arguments import A_RUN, checked_kind, checked_share
+from tiltmeter.arguments import A_RUN, checked_kind, checked_scalar, checked_share
 from tiltmeter.leaders.answered import gap_forecast
 from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.exact import exact_curve, revived
@@ -278,6 +278,7 @@ def leaders(
         scope: Of several trainings, whether to speak of these "models" or of "trainings" like these (needs three).
             None: of trainings where there are three.
     """
+    checked_scalar("scope", scope)
     checked_kind("run", run, Trajectory, A_RUN)
     checked_share("level", level)
     checked_question(question)

@@ -35,7 +35,16 @@ COMPUTED = "Computed from the table; your network was not trained."
 HEADS = {"tpr": "TPR", "fpr": "FPR", "positive_rate": "selected", "error": "error", "loss": "loss"}
 
 
-def preview(train: GroupedData, held_out: GroupedData | None = None, model: Any = None, recipe: Any = None) -> Preview:
+def preview(
+    train: Any,
+    held_out: GroupedData | None = None,
+    model: Any = None,
+    recipe: Any = None,
+    *,
+    label: Hashable | None = None,
+    group: Any = None,
+    positive: Hashable | None = None,
+) -> Preview:
     """What the theory of your table says of a training: every group's curves, who will be worse off, and why.
 
     >>> rng = np.random.default_rng(0)
@@ -55,13 +64,21 @@ def preview(train: GroupedData, held_out: GroupedData | None = None, model: Any 
     preview knows no interventions. Tables need neither torch nor a recipe.
 
     Args:
-        train: Points that a network would be trained on.
+        train: Points that a network would be trained on: GroupedData, or a table with `label` and `group`.
         held_out: Points that judge it; None: a fifth of `train` is set aside.
         model: Network whose frozen layers give the features; None: the columns.
         recipe: Training settings whose loss, weights and proportions are used; None: the loss that fits the labels.
+        label: Of a table: the column to predict.
+        group: Of a table: the column of groups, or several.
+        positive: Of a table: which of two labels is a yes.
     """
+    if label is not None or group is not None:
+        train = GroupedData.from_frame(train, label=label, group=group, positive=positive)
     if not isinstance(train, GroupedData):
-        raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
+        raise TypeError(
+            "`train` should be GroupedData, or a table with its columns, as tm.preview(table, label='repaid', "
+            f"group='sex'). Found {type(train).__name__}."
+        )
     if held_out is None:
         train, held_out = train.split()
     frozen = False

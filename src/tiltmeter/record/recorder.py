@@ -336,6 +336,15 @@ def accept_missing(path: str | os.PathLike[str], until: int) -> None:
     A checkpoint may be ahead of the evaluations, as after a power cut or in a copy of a running training. Resuming
     there refuses and offers this choice.
 
+    >>> from tempfile import TemporaryDirectory
+    >>> import tiltmeter as tm
+    >>> with TemporaryDirectory() as folder:
+    ...     with Recorder(f"{folder}/run", clock="step", origin=Origin("example")) as recorder:
+    ...         recorder.append(10, {"loss": 0.5})
+    ...     accept_missing(f"{folder}/run", until=50)
+    ...     tm.record.check(f"{folder}/run").missing_until
+    50
+
     Args:
         path: Run directory.
         until: The step at which the training goes on.

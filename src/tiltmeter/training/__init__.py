@@ -8,7 +8,7 @@
 >>> model = torch.nn.Linear(5, 1)
 >>> optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 >>> features, labels = train.tensors()
->>> with tm.Probe(model, held_out) as probe:
+>>> with tm.Probe(model, held_out, budget=None) as probe:
 ...     for step in range(50):
 ...         probe(step)
 ...         optimizer.zero_grad()

@@ -32,7 +32,7 @@ def hugging_face_callback(probe: Probe) -> Any:
     ...         return {"loss": loss, "logits": logits}
     >>> from transformers import Trainer, TrainingArguments
     >>> model = Classifier()
-    >>> probe = tm.Probe(model, held_out, tm.Watch(read=lambda output: output["logits"]))
+    >>> probe = tm.Probe(model, held_out, tm.Watch(read=lambda output: output["logits"]), budget=None)
     >>> options = {"report_to": [], "save_strategy": "no", "disable_tqdm": True, "use_cpu": True}
     >>> settings = TrainingArguments("runs", max_steps=5, **options)
     >>> points = [{"x": x, "labels": y} for x, y in zip(*held_out.tensors(), strict=True)]
@@ -95,7 +95,7 @@ def ignite_handler(probe: Probe) -> IgniteHandler:
     >>> model = torch.nn.Linear(3, 2)
     >>> optimiser = torch.optim.SGD(model.parameters(), lr=0.1)
     >>> trainer = create_supervised_trainer(model, optimiser, torch.nn.CrossEntropyLoss())
-    >>> probe = tm.Probe(model, held_out)
+    >>> probe = tm.Probe(model, held_out, budget=None)
     >>> ignite_handler(probe).attach(trainer)
     >>> _ = trainer.run([held_out.tensors()] * 5)
     >>> probe.trajectory()["error"].time.values.tolist()
@@ -121,7 +121,7 @@ def lightning_callback(probe: Probe) -> Any:
     >>> from lightning.pytorch.demos.boring_classes import BoringModel
     >>> held_out = tm.GroupedData(np.ones((64, 32), dtype="float32"), [0, 1] * 32, ["a"] * 32 + ["b"] * 32)
     >>> model = BoringModel()  # any LightningModule whose `forward` returns scores
-    >>> probe = tm.Probe(model, held_out)
+    >>> probe = tm.Probe(model, held_out, budget=None)
     >>> trainer = Trainer(max_steps=5, callbacks=[lightning_callback(probe)], accelerator="cpu", logger=False,
     ...                   enable_checkpointing=False, enable_progress_bar=False, enable_model_summary=False)
     >>> trainer.fit(model, torch.utils.data.DataLoader(torch.ones(8, 32)))
@@ -159,7 +159,7 @@ def skorch_callback(make_probe: Callable[[nn.Module], Probe]) -> Any:
     >>> x = np.random.default_rng(0).normal(size=(64, 3)).astype("float32")
     >>> held_out = tm.GroupedData(x, (x[:, 0] > 0).astype("int64"), ["a", "b"] * 32)
     >>> from skorch import NeuralNetClassifier
-    >>> watch = skorch_callback(lambda module: tm.Probe(module, held_out))
+    >>> watch = skorch_callback(lambda module: tm.Probe(module, held_out, budget=None))
     >>> net = NeuralNetClassifier(torch.nn.Linear(3, 2), criterion=torch.nn.CrossEntropyLoss, max_epochs=5,
     ...                           train_split=None, callbacks=[("probe", watch)], verbose=0)
     >>> _ = net.fit(held_out.x, held_out.y)

@@ -12,7 +12,7 @@ import torch
 import xarray as xr
 from torch import Tensor, nn
 
-from tiltmeter.arguments import checked_count
+from tiltmeter.arguments import checked_count, checked_number
 from tiltmeter.data.group_shares import share_of
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.interventions.checked import checked_interventions
@@ -244,6 +244,9 @@ class Steering(nn.Module):
     ) -> None:
         if runs is not None:
             checked_count("runs", runs)
+        if isinstance(proportions, Mapping):
+            for group, share in proportions.items():
+                checked_number(f"proportions[{group!r}]", share)
         super().__init__()
         given = checked_interventions((laws,) if isinstance(laws, Intervention) else laws)
         self.law = next((law for law in given if isinstance(law, GroupIntervention)), None)

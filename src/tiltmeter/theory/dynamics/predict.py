@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.arguments import checked_list
+from tiltmeter.arguments import checked_names
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.dynamics.classes.predict_classes import predict_classes
@@ -120,7 +120,7 @@ def predict(
         data: Fixed training set; None: every example is fresh.
     """
     if curves is not None:
-        curves = checked_list("curves", curves, "a list of names of curves")
+        curves = checked_names("curves", curves)
     if times is None and isinstance(sgd, Descent):
         raise ValueError("`times` should be the steps of `Descent` to evaluate after. Found None.")
     times = checked_times(DEFAULT_TIMES if times is None else times)

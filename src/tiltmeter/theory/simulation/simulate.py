@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from tiltmeter.arguments import checked_list, checked_seeds
+from tiltmeter.arguments import checked_names, checked_seeds
 from tiltmeter.interventions.group_intervention import GroupIntervention
 from tiltmeter.progress import Progress
 from tiltmeter.record import Recorder, save
@@ -97,7 +97,7 @@ def simulate(
     if isinstance(method, type) or not callable(getattr(method, "begin", None)):
         raise TypeError(f"`method` should be Chain() or Direct(). Found {type(method).__name__}.")
     if curves is not None:
-        curves = checked_list("curves", curves, "a list of names of curves")
+        curves = checked_names("curves", curves)
     size, labels, student = checked_dimension(d), checked_seeds(seeds), checked_student(student)
     options = SimulationOptions(student, method, data, size, labels, curves)
     if isinstance(sgd, (Flow, Descent)):
