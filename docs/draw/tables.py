@@ -137,7 +137,7 @@ NETWORKS = {"64": "64", "128-64 LayerNorm GELU": "128-64"}
 
 def preview_table() -> str:
     """How close previews are to trainings, from the rows that `benchmarks/preview.py judge` stored."""
-    found = json.loads((DOCS.parent / "benchmarks/results/preview.json").read_text(encoding="utf-8"))
+    found = _results("preview")
     heads = ["network", "groups of", "who says it", "within 3 points", "median", "90 %", "rms", "end rates"]
     lines = [f"| {' | '.join(heads)} |", f"|{'---|' * len(heads)}"]
     for network, name in NETWORKS.items():
@@ -159,7 +159,69 @@ def preview_table() -> str:
             f"Network {name}: ratio {kept[0]:.2f} ({kept[1]:.2f} to {kept[2]:.2f}) on kept tables, {away[0]:.2f} on "
             f"refused ones; gaps inside the 90 % band: {large} (large groups), {small} (small ones)."
         )
-    return "\n".join([*lines, "", " ".join(parts)])
+    return "\n".join([*lines, "", " ".join(parts), "", *_named_lines(), "", *_cause_lines(), "", *_price_lines()])
+
+
+def _results(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((DOCS.parent / f"benchmarks/results/{name}.json").read_text(encoding="utf-8"))
+    return found
+
+
+def _named_lines() -> list[str]:
+    """Who was named, beside the claims of trainings, and how often where groups are random."""
+    one = _results("preview_statements")
+    return [
+        f"**Who is named.** In {one['statements']} statements (two attributes and seven splits of these tables) a "
+        f"group was named {one['named']} times. The training's own claim named another in {one['wrong']} of them, and "
+        f"nobody in {one['named where the training names nobody']}. Of {one['gaps with |z| > 3']} gaps of more than "
+        f"three standard errors {one['of these named']} were named. Of {one['random groupings']:,} random groupings "
+        f"{one['of these named in any rate']} got a name."
+    ]
+
+
+def _cause_lines() -> list[str]:
+    """Causes beside networks that were trained in the populations."""
+    found = _results("preview_causes")
+    lines = ["| causes of the gap in | right signs | trivial rule | right top cause | trivial rule |", f"|{'---|' * 5}"]
+    for curve, name in (("tpr", "true positive rate"), ("loss", "loss")):
+        one = found[curve]
+        cells = [name]
+        for part in ("signs", "top cause"):
+            low, high = one[part]["difference, 90 %"]
+            cells += [
+                f"{one[part]['right']} of {one[part]['cases']}",
+                f"{one[part]['trivial rule']} (difference {100 * low:.0f} to {100 * high:.0f} points)",
+            ]
+        lines.append(f"| {' | '.join(cells)} |")
+    unclear = [found[curve]["named in unclear changes"] for curve in ("tpr", "loss")]
+    turned = sum(found[curve]["named where it came the other way"] for curve in ("tpr", "loss"))
+    named, total = found["random groupings with a cause"]
+    return [
+        "**Causes.** On twelve fresh tables networks were trained in the populations, five times each, by two "
+        "optimisers. "
+        'Clear changes are counted. The trivial rules are "equalising shrinks the gap" and "always base rates". '
+        "Differences have 90 % limits over tables.",
+        "",
+        *lines,
+        "",
+        f"Named in unclear changes: {unclear[0][0]} of {unclear[0][1]} (rate), {unclear[1][0]} of {unclear[1][1]} "
+        f"(loss). Named and clearly the other way: {turned}. Of {total} random groupings {named} got a cause.",
+    ]
+
+
+def _price_lines() -> list[str]:
+    """What a preview costs, as ratios of CPU time in one run."""
+    rows = _results("preview_speed")["rows"]
+    ratio = {label.removesuffix(" / a preview"): row["ratio"] for label, row in rows.items()}
+    seconds = next(row["preview"] for row in rows.values() if "preview" in row)
+    return [
+        f"**Price.** 30,000 rows of 100 columns take {seconds:.1f} s of CPU. A training of the network of `tiltmeter "
+        f"init` took {ratio['a training of init' + chr(39) + 's network']:.0f} times as long, `tm.forecast` by "
+        f"rehearsals {ratio['tm.forecast, by rehearsals']:.0f} times. A what-if of weights took "
+        f"{1000 * seconds * ratio['a what-if: weights']:.0f} ms, of thresholds or a stop "
+        f"{1000 * seconds * ratio['a what-if: thresholds']:.0f} ms, causes with their limits "
+        f"{seconds * ratio['causes with limits']:.0f} s. Memory: {ratio['peak memory of a preview, in MB']:.0f} MB."
+    ]
 
 
 def shown(page: str) -> str:

@@ -3,7 +3,6 @@
 import re
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from tiltmeter_lab.judged_forecasts import KEPT, kept_in, summary
@@ -62,17 +61,3 @@ def test_fresh_draws_of_random_groups():
     counts = [sum(row[name] for row in drawn) for name in ("leader", "intervention", "for all alike", "cause")]
     assert len(drawn) == 200
     assert [int(row[1]) for row in rows("forecast.md", "random groups, 200 fresh draws")] == counts
-
-
-def test_judged_advice():
-    kept = kept_in(ROOT / KEPT)
-    for row, part in zip(
-        rows("advice.md", "tasks | median regret"),
-        ("advice", "advice again", "advice alone", "advice dear"),
-        strict=True,
-    ):
-        tasks = kept[part]
-        regret = np.median([100 * one["regret"] for one in tasks])
-        worse = sum(one["against plain"] > 2 * one["error of plain"] for one in tasks)
-        costs = [one["cost"] / one["arms"] for one in tasks]
-        assert row[1:] == [f"{regret:.1f}", str(worse), f"{min(costs):.2f} to {max(costs):.2f}"]

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from tiltmeter import training as training
     from tiltmeter.advice.advise import advise as advise
     from tiltmeter.changes.compare import compare as compare
+    from tiltmeter.cli.from_toml import from_toml as from_toml
     from tiltmeter.data.grouped import GroupedData as GroupedData
     from tiltmeter.discover.discover import discover as discover
     from tiltmeter.explorer.live import live as live

@@ -116,7 +116,7 @@ def test_other_methods(run, in_a_folder):
         ("budget = 30", "bugdet = 30", (), "unknown key 'bugdet'"),
         ("budget = 30", "method = 'twin'\nsample = 300", (), "sample does not belong to 'twin'"),
         ("budget = 30", "share = 2.0", (), "`share` should be a share above 0, up to 1."),
-        ("", "", ("--method", "oracle"), "no 'oracle'. There are: rehearsal, twin, linear, kernel."),
+        ("", "", ("--method", "oracle"), "no 'oracle'. There are: rehearsal, twin, linear, preview, kernel."),
         ("", "", ("--best-weights", "nicest"), "no 'nicest'"),
         ("", "", ("--budget", "0"), "`budget` should be a positive number of seconds"),
         ("", "", ("--budget", "0.5"), "`budget` should be at least 2 seconds"),

@@ -52,6 +52,7 @@ def test_guesses_are_kept_in_a_file_that_says_the_same(run):
 def test_what_is_said_is_not_guessed(run):
     _, out, _ = run("forecast", "people.csv", "--label", "repaid", "--positive", "no", "--group", "sex")
     assert "Guessed: question benefit." in out
+    assert "tiltmeter why people.csv --label repaid --positive no --group sex" in out  # each next command runs as it is
     code, _, err = run("forecast", "people.csv", "--label", "income_")
     assert code == 2
     assert "no column 'income_'" in err

@@ -250,3 +250,19 @@ def test_compare_needs_runs(run):
     code, _, err = run("compare")
     assert code == 2
     assert "needs at least one run" in err
+
+
+def test_train_answers_the_forecast_of_its_file(run, tmp_path):
+    rng = np.random.default_rng(0)
+    sex = rng.choice(["women", "men"], 2000)
+    income = rng.normal(np.where(sex == "women", 34, 40), 6)
+    repaid = np.where(income - np.where(sex == "women", 34, 40) + rng.normal(0, 3, 2000) > 0, "yes", "no")
+    pd.DataFrame({"income": income, "sex": sex, "repaid": repaid}).to_csv(tmp_path / "loans.csv", index=False)
+    assert run("init", "loans.csv", "--to", "loans.toml")[0] == 0
+    assert run("train", "loans.toml")[1].startswith(("Women ", "Of the women "))
+    assert run("forecast", "loans.toml")[0] == 0
+    assert (tmp_path / "loans.forecast.json").exists()
+    assert run("train", "loans.toml")[1].startswith("The forecast ")
+    other = (tmp_path / "loans.toml").read_text().replace("steps = ", "steps = 1")
+    (tmp_path / "loans.toml").write_text(other)
+    assert not run("train", "loans.toml")[1].startswith("The forecast ")  # it was about other settings

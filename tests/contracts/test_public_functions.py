@@ -35,7 +35,7 @@ PUBLIC = public()
 
 #: A forecast and advice are asked once, with everything: what is to be trained, for how much, and with which means.
 #: A probe says what it does in the user's loop when it fails or takes long; a table of predictions names its columns.
-MORE = {"forecast": 12, "train": 11, "advise": 15, "Probe": 12, "predictions.run": 12}
+MORE = {"forecast": 12, "train": 12, "advise": 15, "Probe": 12, "predictions.run": 16}
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -113,12 +113,26 @@ def test_batch_normalisation_keeps_more_units(width, share):
 def test_no_narrow_copy_is_cut_for_less_than_it_takes():
     """A training of 20 s and a budget of 2.5: to cut and time a copy would cost more than the budget."""
     choice = choose(task(tick=20.0 / 7.0), 2.5)
-    assert choice.method == tm.methods.Pilot(steps=1)
-    assert "buys a rehearsal, which promises the end" in choice.why
+    assert choice.method == tm.methods.Preview()
+    assert choice.why.endswith("s buys a rehearsal.")
+
+
+def test_a_table_whose_copies_are_too_dear_is_previewed():
+    one = task(tick=20.0)
+    choice = choose(one, 2.0)
+    assert choice.method == tm.methods.Preview()
+    assert choice.promise == "the gaps between groups for the end of the training"
+    ahead = noted(choice.method.forecast(one), choice)
+    assert ahead.clock == "progress"
+    assert ahead.origin.settings["method"] == {"name": "Preview"}
+    assert ahead == noted(tm.forecast(one.model, one.train, one.held_out, one.recipe, method=choice.method), choice)
+    law = replace(RECIPE, interventions=(tm.interventions.GroupDRO(0.1),))
+    assert "use `forecast` or `train`" in tm.methods.Preview().refusal(task(recipe=law))
 
 
 def test_a_pilot_names_what_would_buy_a_promise():
-    one = task(tick=20.0)
+    """Of the run's own batches a preview knows nothing."""
+    one = task(tick=20.0, recipe=replace(RECIPE, order=0))
     choice = choose(one, 2.0)
     assert choice.method == tm.methods.Pilot(steps=1)
     assert choice.promise == "nothing about the end"

@@ -20,8 +20,9 @@ def test_the_mean_path_is_descent_on_the_full_table(weight_decay):
     features, rng, mass = rows()
     y = rng.normal(size=60)
     steps = np.array([0, 1, 7, 100, 1500])
-    found = descent(features, y, mass, 0.05, steps, weight_decay)
-    w, path = np.zeros(5), []
+    start = rng.normal(size=5)
+    found = descent(features, y, mass, 0.05, steps, weight_decay, start)
+    w, path = start, []
     for step in range(1501):
         if step in steps:
             path.append(w)

@@ -62,3 +62,36 @@ def test_confirm_prints_what_came_beside_what_was_said():
     assert list(came.to_frame()["phase"]) == ["early", "middle", "late"]
     with pytest.raises(TypeError, match="a function that makes the network"):
         view.confirm(model=nn.Linear(4, 1))
+
+
+def test_steps_are_those_of_the_training():
+    train, held_out = parts(count=4000, rate=1.0)
+    torch.manual_seed(0)
+    network = nn.Sequential(nn.Linear(4, 32), nn.ReLU(), nn.Linear(32, 1))
+    before = [weight.clone() for weight in network.parameters()]
+    recipe = tm.Recipe(lr=0.1, steps=1500, batch=32, loss=tm.Logistic())
+    view = tm.preview(train, held_out)
+    run = view.on_steps(network, recipe)
+    assert all(torch.equal(one, other) for one, other in zip(before, network.parameters(), strict=True))
+    assert run.clock == "step"
+    assert run.origin.settings["calculation"]["trained_steps"] == 30
+    real = tm.train(network, train, held_out, recipe)
+    half = float(real["loss"].mean("group").min() + real["loss"].mean("group").max()) / 2
+    when = [float(np.interp(-half, -one["loss"].mean("group").values, one["loss"].time.values)) for one in (run, real)]
+    assert 1 / 3 < when[0] / when[1] < 3
+    with pytest.raises(ValueError, match="did not learn enough to tell its pace"):
+        view.on_steps(network, tm.Recipe(lr=1e-9, steps=1500, batch=32, loss=tm.Logistic()))
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_the_steps_of_a_linear_model_are_exact(bias):
+    train, held_out = parts(count=900)
+    torch.manual_seed(0)
+    line = nn.Linear(4, 1, bias=bias)
+    recipe = tm.Recipe(lr=0.05, steps=200, batch=None, weight_decay=0.01, loss=tm.Square())
+    run = tm.preview(train, held_out, recipe=recipe).on_steps(line, recipe)
+    real = tm.train(line.double(), train.with_points(train.x.astype(np.float64)), held_out, recipe)
+    for name in ("loss", "R", "Q"):
+        both = np.intersect1d(run[name].time, real[name].time)
+        assert len(both) > 20
+        np.testing.assert_allclose(run[name].sel(time=both), real[name].sel(time=both), atol=2e-6)

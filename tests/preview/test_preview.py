@@ -120,13 +120,25 @@ def test_numbers_have_curves_and_no_band():
     view = tm.preview(*tm.GroupedData(x, x[:, 0] + 0.1 * rng.normal(size=900), ["a", "b", "b"] * 300).split(0.3))
     assert view.run["loss"].values[-1].max() < 0.05
     assert view.band_sentence() == ""
+    assert view.claim.startswith("The loss will be 0.0")
+    assert view.claim.endswith("previews have no band for it, so nobody is named.")
     assert view.causes(deals=0).curve == "loss"
+
+
+def test_columns_that_say_nothing_name_nobody():
+    """Without a fall of the loss decisions follow noise, which may look like a large gap."""
+    rng = np.random.default_rng(0)
+    data = tm.GroupedData(rng.normal(size=(3000, 3)), rng.integers(0, 2, 3000), rng.choice(["a", "b", "c"], 3000))
+    view = tm.preview(*data.split(0.2))
+    assert not view.doubt.holds
+    assert "the held-out loss does not clearly fall" in str(view)
 
 
 def test_it_names_nobody_where_it_does_not_hold(view):
     assert doubt_of(0.02, True).holds
     assert not doubt_of(0.11, True).holds
     assert "not the rows of a table" in doubt_of(0.0, False).why
+    assert "does not clearly fall" in doubt_of(0.0, True, fall=2.9).why
     refused = tm.results.Preview(view.run.replace(dict(view.run)), doubt_of(0.2, True))
     assert refused.claim.startswith("This preview does not hold for networks")
     assert refused.named == ""

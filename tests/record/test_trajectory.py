@@ -79,7 +79,7 @@ def test_divergence_is_frozen_too(loss, origin):
         (
             {"clock": "hour"},
             ValueError,
-            '`clock` should be one of "t", "step", "epoch", "round". Found clock = \'hour\'.',
+            '`clock` should be one of "t", "step", "epoch", "round", "progress". Found clock = \'hour\'.',
         ),
         ({"origin": "theory"}, TypeError, "`origin` should be an Origin. Found str."),
         ({"diverged": 3.0}, TypeError, "`diverged` should be an xarray.DataArray. Found float."),

@@ -141,9 +141,9 @@ class TestTrain:
 
     def test_a_diverged_run_ends(self, flat, tmp_path):
         train, held_out = parts(flat)
-        run = tm.train(
-            nn.Linear(6, 1), train, held_out, tm.Recipe(lr=1e6, steps=5000, loss=tm.Square()), to=tmp_path / "run"
-        )
+        recipe = tm.Recipe(lr=1e6, steps=5000, loss=tm.Square())
+        with pytest.warns(UserWarning, match="`lr` should stay below"):
+            run = tm.train(nn.Linear(6, 1), train, held_out, recipe, to=tmp_path / "run")
         assert run.diverged.item() < 5000
         assert run["loss"].time.values[-1] == run.diverged.item()
 

@@ -9,6 +9,7 @@ import tiltmeter as tm
 from tiltmeter.measures.snapshot import Snapshot
 
 CURVES = {"loss", "error", "margin", "confidence", "calibration_gap"}
+ORDER_PARAMETERS = {"M", "R", "Q", "alignment"}
 
 
 def with_se(names):
@@ -43,7 +44,7 @@ def evaluated(model, data, *, loss=None, chunk=256, strict=False, **watch):
 class TestCurves:
     def test_two_labels_one_output(self, flat):
         _, run = evaluated(nn.Linear(6, 1), flat)
-        assert set(run) == with_se({*CURVES, "positive_rate", "tpr", "fpr"})
+        assert set(run) == with_se({*CURVES, "positive_rate", "tpr", "fpr"}) | ORDER_PARAMETERS
         assert run["loss"].attrs["definition"] == "logistic loss"
         assert run["error"].attrs["better"] == "lower"
         assert run.origin.source == "training"
@@ -58,7 +59,7 @@ class TestCurves:
     def test_regression(self, flat):
         data = tm.GroupedData(flat.x, flat.x[:, 0] * 2.0, [flat.groups[c] for c in flat.codes])
         now, run = evaluated(nn.Linear(6, 1), data)
-        assert set(run) == with_se({"loss", "squared_error"})
+        assert set(run) == with_se({"loss", "squared_error"}) | ORDER_PARAMETERS
         np.testing.assert_allclose(now["squared_error"], 2 * now["loss"], rtol=1e-6)  # half squared error
 
     @pytest.mark.parametrize("labels", [(0, 1), (-1, 1), (False, True), (3, 7)])

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from tiltmeter.advice.advice import PLAIN, Advice
-from tiltmeter.leaders.headline import capital, term
+from tiltmeter.leaders.headline import amounts, capital, in_points, size_of, term
 from tiltmeter.leaders.leaders import Leaders
 from tiltmeter.names import NOBODY
 from tiltmeter.plot.offline_page import page_html
@@ -19,7 +19,6 @@ from tiltmeter.report import svg
 from tiltmeter.report.axes import Axes, Frame, stretched_axis
 from tiltmeter.report.html import escape, figure, paragraph, section
 from tiltmeter.report.page import house_style
-from tiltmeter.report.wording import number
 from tiltmeter.version import __version__
 
 WIDE = Frame(900.0, 76.0, 132.0, height=300.0)
@@ -47,20 +46,21 @@ def forecast_part(
     heading: str, text: str, ahead: Trajectory, run: Trajectory, led: tuple[Leaders, Leaders], distance: float
 ) -> str:
     """The picture first, then what forecast and training say; `led` are the leaders of both, the forecast's first."""
+    curve = led[1].curve
     caption = (
         "Lines: forecast before training, with bands of two standard errors. Marks: the training itself. Below: who "
-        f"has the clearly lower loss. The two differ by at most {number(distance)}."
+        f"is clearly better off. The two differ by at most {size_of(curve, distance)}."
     )
-    drawn = [_forecast(ahead, run, led, frame, kind) for frame, kind in FRAMES]
+    drawn = [_forecast(ahead, run, led, frame, kind, curve) for frame, kind in FRAMES]
     named = list(zip(("Forecast", "Trained"), led, strict=True))
     lines = [paragraph(f"{name}: {one.headline.line}") for name, one in named]
     small = [paragraph(f"{name}: {one.headline.licence}", "note") for name, one in named]
-    picture = figure(caption, *drawn, strong="Loss of each group.")
+    picture = figure(caption, *drawn, strong=f"{capital(term(curve))} of each group.")
     return section("forecast", heading, picture, *lines, *small, paragraph(text, "note"))
 
 
 def _forecast(
-    ahead: Trajectory, run: Trajectory, led: tuple[Leaders, Leaders], frame: Frame, kind: str, curve: str = "loss"
+    ahead: Trajectory, run: Trajectory, led: tuple[Leaders, Leaders], frame: Frame, kind: str, curve: str
 ) -> str:
     values, error, real = ahead[curve], ahead[f"{curve}_se"], run[curve]
     times, steps = (one.coords["time"].values.astype(float) for one in (values, real))
@@ -69,9 +69,15 @@ def _forecast(
 
     axes = Axes(frame, axis, 0.0, top)
     right, bottom = frame.left + frame.room, frame.bottom
-    parts = axes.levels([(level, f"{level:.1f}") for level in np.arange(0.0, top, 0.1)]) + axes.moments()
+    step = 0.1 if top < 0.6 else 0.2
+    parts = (
+        axes.levels(
+            [(level, amounts(curve, round(level, 6))[0] if level else "0") for level in np.arange(0.0, top, step)]
+        )
+        + axes.moments()
+    )
     parts.append(svg.text(right + 26, bottom + 17, "steps", "tick"))
-    parts.append(svg.text(frame.left - 6, frame.top - 10, "loss", "tick", "end"))
+    parts.append(svg.text(frame.left - 30, frame.top - 10, term(curve), "tick"))
     names, ends = [], []
     groups = values.coords["group"].values.tolist()
     for place, group in enumerate(groups):
@@ -84,7 +90,7 @@ def _forecast(
             for i in apart
             if np.isfinite(marks[i])
         ]
-        names.append(f"{group_name(group)} {number(float(marks[-1]))}")
+        names.append(f"{group_name(group)} {amounts(curve, float(marks[-1]))[0]}")
         ends.append(float(axes.y(marks[-1])))
     for place, (words, height) in enumerate(zip(names, svg.spread(ends, 15.0, frame.top, frame.bottom), strict=True)):
         parts.append(svg.text(right + 8, height + 4, words, f"lab g{place}"))
@@ -99,7 +105,7 @@ def _forecast(
             if 6.4 * len(words) + 8 < right - left:
                 parts.append(svg.text((left + right) / 2, below + 12, words, f"stx {shade}", "middle"))
         below += 22
-    title = "Loss of each group by step: forecast and trained"
+    title = f"{capital(term(curve))} of each group by step: forecast and trained"
     return svg.picture(frame.width, below + 4, parts, title, f"At the end of training: {', '.join(names)}.", kind)
 
 
@@ -131,10 +137,13 @@ def _bars(advice: Advice, frame: Frame, kind: str) -> str:
     parts, told, y = [], [], 4.0
     for row in rows:
         change = advice.changes.get(row.name)
-        verdict = "" if change is None else "smaller gap" if change.helps else "no clear gain"
-        pays = "" if change is None else f"{' and '.join(map(group_name, change.pays)) or 'nobody'} pays"
+        verdict, pays = "", ""
+        if change is not None:
+            verdict = "smaller gap" if change.helps else "not recommended" if change.reason else "no clear gain"
+            names = " and ".join(map(group_name, change.pays))
+            pays = f"their error rises: {names}" if names else "no group's error rises"
         notes = [part for part in (verdict, pays) if part]
-        words = f"{capital(row.name)} {number(values[row.name])}"
+        words = f"{capital(row.name)} {in_points(advice.curve, values[row.name], unit=True)}"
         parts.append(svg.text(left, y + 12, words, "sh"))
         parts.append(svg.text(left, y + 46, capital("; ".join(notes)), "ann"))
         parts.append(

@@ -16,13 +16,19 @@ from tiltmeter.cli.show import Summary, save_pictures
 from tiltmeter.cli.table_file import Guesses, Task, previewed, read_task
 from tiltmeter.cli.terminal import AskedCurve, Output, Switch, print_json, print_result
 from tiltmeter.cli.train_config import TrainingFile, build_model
-from tiltmeter.forecast.methods import Kernel, Linear, Rehearsal, Twin
+from tiltmeter.forecast.methods import Kernel, Linear, Preview, Rehearsal, Twin
 from tiltmeter.progress import spell
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.record import Trajectory
 
 #: The words and the settings that belong to each.
-METHODS: dict[str, type[Any]] = {"rehearsal": Rehearsal, "twin": Twin, "linear": Linear, "kernel": Kernel}
+METHODS: dict[str, type[Any]] = {
+    "rehearsal": Rehearsal,
+    "twin": Twin,
+    "linear": Linear,
+    "preview": Preview,
+    "kernel": Kernel,
+}
 CRITERIA = ("worst", "worst-area", "gap", "gap-area")
 
 
@@ -81,7 +87,7 @@ def forecast(
     budget
         CPU seconds that the rehearsal may take (default: a minute, or 0.6 of the training where that is more).
     method
-        rehearsal, twin, linear or kernel; by default what the budget buys. Says --rehearse.
+        rehearsal, twin, linear, preview or kernel; by default what the budget buys. Says --rehearse.
     seeds
         Rehearse this many initialisations of the network, not only that of the file's seed.
     best_weights

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,8 @@ from tiltmeter.leaders.exact import maker_of, revived
 from tiltmeter.leaders.headline import RATES, amounts, capital, term
 from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.phases import Undecided
+from tiltmeter.leaders.points import described_held_out
+from tiltmeter.names import better_of
 from tiltmeter.plugins import PARTS, plugin
 from tiltmeter.record import check
 from tiltmeter.record.labelled import array_to_json, label_from_json, label_to_json, values_to_json
@@ -207,6 +209,8 @@ class Summary:
         groups = next(iter(rows.values())).coords["group"].values.tolist()
         longest = max(len(word) for group in groups for word in group_name(group).split() or [""])
         table.add_column("group", overflow="fold", min_width=min(longest, 24))
+        if _people(self.trajectory):
+            table.add_column("people", justify="right")
         for name in rows:
             table.add_column(SHORT.get(name, name.replace("_", " ")), justify="right")
         course = self._averaged(self.curve)
@@ -218,11 +222,23 @@ class Summary:
         if against:
             table.add_column("than others", max_width=6 if narrow else None)
         lines = [] if course is None else sparks(course.values.T, width)
-        for place, group in enumerate(groups):
+        people = _people(self.trajectory)
+        for place in self._worst_first(rows, groups, against):
+            group = groups[place]
             cells = [_cell(name, float(values.values[-1, place])) for name, values in rows.items()]
             verdict = [against.get(group, "not judged")] if against else []
-            table.add_row(group_name(group), *cells, *([lines[place]] if lines else []), *verdict)
+            count = [f"{people[group]:,}" if group in people else ""] if people else []
+            table.add_row(group_name(group), *count, *cells, *([lines[place]] if lines else []), *verdict)
         return table
+
+    def _worst_first(
+        self, rows: Mapping[str, xr.DataArray], groups: Sequence[Any], against: Mapping[Any, str]
+    ) -> list[int]:
+        """The places of the groups, the worst off in the declared rate first, those too small to judge last."""
+        last = rows[self.curve].values[-1] if self.curve in rows else np.zeros(len(groups))
+        sign = 1.0 if better_of(self.curve, self.trajectory[self.curve]) == "higher" else -1.0
+        small = [bool(against) and group not in against for group in groups]
+        return sorted(range(len(groups)), key=lambda place: (small[place], sign * float(np.nan_to_num(last[place]))))
 
     def _averaged_if_there(self, name: str) -> xr.DataArray | None:
         return self._averaged(name) if name in self.trajectory else None
@@ -240,6 +256,15 @@ def _against_all(judged: Leaders, curve: str) -> dict[Any, str]:
         for one in judged.differences_in(curve)
         if one.pair[1] == ALL and one.judged
     }
+
+
+def _people(run: Trajectory) -> dict[Any, int]:
+    """How many held-out points every group has, as far as the origin says."""
+    sizes = described_held_out(run).get("sizes")
+    try:
+        return {label_from_json(group): int(size) for group, size in sizes or []}
+    except (KeyError, TypeError, ValueError):  # what stands in a file may be anything
+        return {}
 
 
 def _signed(curve: str, value: float | None) -> str:

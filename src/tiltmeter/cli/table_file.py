@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -81,7 +82,10 @@ def read_task(file: Path, guesses: Guesses = Guesses()) -> Task:
     line = f"Guessed: {marked}." if marked else ""
     if kept is not None:
         line = f"{line} Kept in {kept}: check it.".strip()
-    return Task(tables, file.parent, str(file if kept is None else kept), line)
+    said = {"--label": guesses.label, "--positive": guesses.positive, "--group": guesses.group}
+    options = [part for word, value in said.items() if value is not None for part in (word, value)]
+    name = str(kept) if kept is not None else shlex.join([str(file), *options])
+    return Task(tables, file.parent, name, line)
 
 
 def previewed(task: Task) -> Preview:

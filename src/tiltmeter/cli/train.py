@@ -20,6 +20,7 @@ def train(
     *,
     to: Path | None = None,
     resume: Switch = False,
+    seeds: int | None = None,
     arm: Annotated[str | None, Parameter("--with")] = None,
     curve: AskedCurve = None,
     save: Save = (),
@@ -38,6 +39,8 @@ def train(
         Save the run and its checkpoints in this directory.
     resume
         Continue the run in that directory.
+    seeds
+        Train so many times with other batches, from the same initial weights: what is said is about such trainings.
     arm
         Train with an intervention of the table of `tiltmeter advise`, as thresholds-by-group.
     why
@@ -46,7 +49,7 @@ def train(
     task = read_task(config, guesses)
     kept = kept_forecast(Path(task.name), task.tables)
     trajectory = train_as_told(
-        task.tables, task.folder, to=to, resume=resume, forecast=kept if arm is None else None, arm=arm
+        task.tables, task.folder, to=to, resume=resume, forecast=kept if arm is None else None, arm=arm, seeds=seeds
     )
     if trajectory.diverged is not None:
         print(f"Diverged at step {float(trajectory.diverged.min()):g}: lower the learning rate.", file=sys.stderr)

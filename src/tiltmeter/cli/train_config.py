@@ -108,9 +108,14 @@ class TrainingFile:
         return replace(self.recipe, interventions=(*self.recipe.interventions, named[arm.lower()]))
 
     def train(
-        self, recipe: Recipe, to: Path | None, resume: bool = False, forecast: Mapping[str, Any] | None = None
+        self,
+        recipe: Recipe,
+        to: Path | None,
+        resume: bool = False,
+        forecast: Mapping[str, Any] | None = None,
+        seeds: int | None = None,
     ) -> Trajectory:
-        """Train the network by these settings; a forecast that was kept is answered."""
+        """Train the network by these settings, once or several times; a forecast that was kept is answered."""
         from tiltmeter.training.loop import train
 
         given = self.tables["training"]
@@ -127,7 +132,8 @@ class TrainingFile:
             checkpoint=every(given.get("checkpoint", 1000)),
             resume=resume,
             validation=validation,
-            forecast=forecast,
+            forecast=forecast if seeds is None else None,
+            seeds=seeds,
         )
 
 
@@ -139,13 +145,14 @@ def train_as_told(
     resume: bool = False,
     forecast: Mapping[str, Any] | None = None,
     arm: str | None = None,
+    seeds: int | None = None,
 ) -> Trajectory:
     """Train what the tables describe, with an intervention of the menu of `advise` where one is named."""
     import torch  # noqa: F401  # said now rather than after the data are read
 
     file = TrainingFile.of(tables, folder, measures)
     print(f"Training on {len(file.data):,} points, with {len(file.held_out):,} held-out points ...", file=sys.stderr)
-    return file.train(file.with_arm(arm), to, resume, forecast)
+    return file.train(file.with_arm(arm), to, resume, forecast, seeds)
 
 
 def build_when(tables: Mapping[str, Mapping[str, Any]]) -> When:

@@ -19,6 +19,8 @@ from tiltmeter.lazy_names import offer
 
 if TYPE_CHECKING:
     from tiltmeter.data.grouped import GroupedData as GroupedData
+    from tiltmeter.data.loans import loans as loans
+    from tiltmeter.data.loans import loans_table as loans_table
     from tiltmeter.data.public.adult import adult as adult
     from tiltmeter.data.public.compas import compas as compas
     from tiltmeter.data.public.digits import digits as digits

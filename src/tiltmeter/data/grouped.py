@@ -103,7 +103,16 @@ class GroupedData:
         groups: Sequence[Any] | None = None,
         columns: Sequence[Any] | None = None,
         question: Question | None = None,
+        label: Hashable | None = None,
+        positive: Hashable | None = None,
+        features: Sequence[Any] | None = None,
     ) -> None:
+        if label is not None:
+            asked = {"label": label, "group": group, "features": features, "weights": weights, "positive": positive}
+            read = type(self).from_frame(x, **asked)
+            kept = (read.x, read.y, read.codes, read.groups, read.weights, read.reading)
+            self._set(*kept, checked_question(question))
+            return
         if groups is not None:
             groups = checked_list("groups", groups, "a list of group labels")
         if y is None and group is None and not is_table(x):

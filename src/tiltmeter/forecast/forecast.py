@@ -67,8 +67,8 @@ def forecast(
     The model is not changed, nor are random streams.
 
     The training is timed on a copy. As many copies are trained as the budget pays for, up to five (`Rehearsal`); else
-    one narrow copy (`Twin`), else the beginning of the training (`Pilot`), which promises nothing. What will be done,
-    its price and its promise are said first: on stderr, or to `progress` if it is a function of a `Choice`.
+    one narrow copy (`Twin`), else the `Preview` of a table, else the beginning of the training (`Pilot`). What will be
+    done, its price and its promise are said first: on stderr, or to `progress` if it is a function of a `Choice`.
     `tm.methods.chosen` says the same without doing it. `method` takes one of `tm.methods` instead; the Origin names the
     method that was taken. With an `order` in the recipe the forecast is of that run, and one rehearsal is the run.
 

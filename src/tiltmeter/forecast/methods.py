@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tiltmeter.forecast.twin.twins import ResumeState
     from tiltmeter.record import Trajectory
 
-__all__ = ["Kernel", "Linear", "Pilot", "Rehearsal", "Twin", "chosen"]
+__all__ = ["Kernel", "Linear", "Pilot", "Preview", "Rehearsal", "Twin", "chosen"]
 
 
 class Method(Protocol):
@@ -267,6 +267,50 @@ class Pilot:
 
 
 @dataclass(frozen=True)
+class Preview:
+    """The theory of the table, where a copy of the network is too dear to train; its clock is progress.
+
+    >>> import numpy as np, torch, tiltmeter as tm
+    >>> x = np.random.default_rng(0).normal(size=(400, 5))
+    >>> data = tm.GroupedData(x, (x[:, 0] > 0).astype(int), ["a", "b"] * 200)
+    >>> recipe = tm.Recipe(lr=0.1, steps=1000)
+    >>> ahead = tm.forecast(torch.nn.Linear(5, 1), *data.split(0.5), recipe, method=Preview(), progress=False)
+    >>> ahead.clock
+    'progress'
+
+    It promises the gaps of rates at the end, as `tm.preview` does. Points that are not the rows of a table,
+    interventions, and tables on which the preview does not hold are refused.
+    """
+
+    def words(self, task: ForecastTask) -> str:  # noqa: ARG002
+        return "The preview of the table; your network is not trained"
+
+    def refusal(self, task: ForecastTask) -> str | None:
+        try:
+            view = task.view
+        except (TypeError, ValueError) as error:
+            return str(error)
+        return None if view.doubt.holds else f"The preview does not hold for networks: {view.doubt.why}."
+
+    def cost(self, task: ForecastTask) -> float:
+        begin = task.clock()
+        self.refusal(task)  # the preview is solved once for a task
+        return max(task.clock() - begin, 0.05)
+
+    def promise(self, task: ForecastTask) -> Promise | None:
+        from tiltmeter.forecast.bands import Promise
+
+        if self.refusal(task) is not None or task.view.run.origin.settings["promise"] is None:
+            return None
+        return Promise("calibrated", 1.0, "Computed from the table, 90 % band for the end of the training")
+
+    def forecast(self, task: ForecastTask, means: Means | None = None) -> Trajectory:  # noqa: ARG002
+        from tiltmeter.forecast.result import previewed
+
+        return previewed(task, self)
+
+
+@dataclass(frozen=True)
 class Kernel:
     """The exact linearisation of the network at its initial weights, from the tangent kernel of `sample` points.
 
@@ -307,7 +351,7 @@ class Kernel:
 
 
 #: Every method by the name under which it stands in an Origin.
-METHODS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Rehearsal, Linear, Twin, Pilot, Kernel)}
+METHODS: dict[str, type[Any]] = {kind.__name__: kind for kind in (Rehearsal, Linear, Twin, Pilot, Preview, Kernel)}
 
 
 def method_to_json(method: Any) -> dict[str, Any]:

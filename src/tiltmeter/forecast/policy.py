@@ -8,7 +8,7 @@ from typing import Any
 from torch import nn
 
 from tiltmeter.forecast.bands import where
-from tiltmeter.forecast.methods import Linear, Pilot, Rehearsal, Twin
+from tiltmeter.forecast.methods import Linear, Pilot, Preview, Rehearsal, Twin
 from tiltmeter.forecast.task import ForecastTask, modules_of
 from tiltmeter.progress import spell
 from tiltmeter.shown_text import NotebookText, quoted
@@ -63,8 +63,8 @@ def choose(task: ForecastTask, budget: float | None = None, workers: int = 1) ->
     """The best forecast that the budget (seconds) buys.
 
     A linear head is followed exactly. Else the training is timed, and as many rehearsals are taken as the budget pays
-    for, up to five; with the run's own batches one is enough. Else one narrow copy; else the beginning of the training,
-    which promises nothing.
+    for, up to five; with the run's own batches one is enough. Else one narrow copy; else the preview of the table, if
+    there is one that holds; else the beginning of the training, which promises nothing.
     """
     started = task.clock()
 
@@ -92,6 +92,9 @@ def choose(task: ForecastTask, budget: float | None = None, workers: int = 1) ->
         raise ValueError(refused)
     cheapest = min(needed, key=lambda name: needed[name])
     why = f"A budget of {needed[cheapest] * 1.05:.2g} s buys {cheapest}, which promises the end."
+    view = Preview()
+    if not task.order_known and view.refusal(task) is None:
+        return chosen(view, why.replace(", which promises the end", ""))
     return chosen(Pilot(_affordable_steps(task, budget - (task.clock() - started))), why)
 
 

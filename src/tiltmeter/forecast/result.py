@@ -37,3 +37,16 @@ def finished(
     ahead = as_forecast(runs, task, method, account)
     copies = int(runs["loss"].sizes.get("seed", 1))
     return with_promise(ahead, promise, task.steps, type(method).__name__, copies)
+
+
+def previewed(task: ForecastTask, method: Any) -> Trajectory:
+    """The preview of the task's table, with the network and the settings that it is asked for."""
+    run = task.view.run
+    settings = {
+        **run.origin.settings,
+        "model": describe(task.model),
+        "recipe": task.recipe.to_json(),
+        "steps": task.steps,
+        "method": method_to_json(method),
+    }
+    return Trajectory(dict(run), run.clock, Origin("forecast", run.origin.problem, settings), points=run.points)

@@ -26,6 +26,7 @@ from tiltmeter.measures.answers import Answers, trial_scores
 from tiltmeter.measures.output_kind import gives_probabilities
 from tiltmeter.modules.forward import bare, like_weights, scores
 from tiltmeter.modules.untouched import deep_copy, put_back, streams, untouched
+from tiltmeter.preview.preview import Preview, preview
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
 from tiltmeter.recipe.watch import Watch, checked_watch
 from tiltmeter.threads import one_thread, small_steps
@@ -154,6 +155,11 @@ class ForecastTask:
     def cut(self) -> Cutter:
         """Cuts narrow copies; the network is traced once."""
         return Cutter(self.precise, sample_of(self.x[0]), self.watch.read)
+
+    @cached_property
+    def view(self) -> Preview:
+        """The preview of the table, solved once; refused where there is no table."""
+        return preview(self.train, self.held_out, self.model, self.recipe)
 
     @cached_property
     def price(self) -> Price:

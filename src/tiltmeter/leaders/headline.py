@@ -234,7 +234,7 @@ def in_points(curve: str, value: float, unit: bool = False) -> str:
     value = float(value)
     if curve not in RATES or abs(value) > NO_SHARE:
         return f"{value:.2g}"
-    points = f"{100 * value:.0f}" if abs(100 * value) >= 1 else f"{100 * value:.1f}"
+    points = f"{100 * value:.0f}" if abs(100 * value) >= 0.95 else f"{100 * value:.1f}"
     points = "0" if float(points) == 0 else points
     return f"{points} points" if unit else points
 
@@ -429,7 +429,7 @@ def amounts(curve: str, *values: float, apart: int | None = None) -> list[str]:
     if curve not in RATES or max(map(abs, values)) > NO_SHARE:
         return [f"{value:.3g}" for value in values]
     if np.ptp(values[:apart]) < 1e-9:
-        return [percent(value) for value in values]
+        return [percent(value, 0) for value in values]
     for digits in (0, 1, 2):
         texts = [percent(value, digits) for value in values]
         if len(set(texts[:apart])) == len(texts[:apart]):

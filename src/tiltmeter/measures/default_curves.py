@@ -1,10 +1,11 @@
-"""Default curves: the seven measures that every probe records, each a function of a `Snapshot`."""
+"""Default curves: the eight measures that every probe records, each a function of a `Snapshot`."""
 
 from __future__ import annotations
 
 import numpy as np
 import xarray as xr
 
+from tiltmeter.measures.order_parameters import order_parameters
 from tiltmeter.measures.snapshot import Measure, Snapshot, group_mean, shares
 
 
@@ -92,4 +93,13 @@ def class_accuracy(snapshot: Snapshot) -> dict[str, xr.DataArray]:
 
 
 #: What a probe records by default.
-DEFAULTS: tuple[Measure, ...] = (loss, error, squared_error, margin, confidence, rates, class_accuracy)
+DEFAULTS: tuple[Measure, ...] = (
+    loss,
+    error,
+    squared_error,
+    margin,
+    confidence,
+    rates,
+    class_accuracy,
+    order_parameters,
+)

@@ -33,18 +33,18 @@ def order_parameters(snapshot: Snapshot) -> dict[str, xr.DataArray]:
     >>> {name: curve.values.tolist() for name, curve in found.items()}
     {'M': [0.0, 0.0], 'R': [2.0, 2.0], 'Q': [4.0, 4.0], 'alignment': [1.0, 1.0]}
     """
-    score = snapshot.score
-    if score is None or score.ndim != 1:
+    task = snapshot.task
+    if task.binary and task.outputs == 1 and snapshot.margin is not None:
+        # The margin is the score from its threshold, with the sign of the label. Scores of a squared loss and
+        # probabilities are measured in halves of the distance between the labels.
+        low, high = task.labels
+        y = np.where(snapshot.data.y == high, 1.0, -1.0)
+        half = {"linear": (high - low) / 2.0, "probability": 0.5}.get(task.link, 1.0)
+        exact = snapshot.margin * y / half
+    elif not task.decides and snapshot.score is not None and snapshot.score.ndim == 1:
+        exact, y = snapshot.score.astype(float), snapshot.data.y.astype(float)
+    else:
         return {}
-    exact, y = score.astype(float), snapshot.data.y.astype(float)
-    if snapshot.task.binary:
-        # Scores of a squared loss stand between the labels as they are given; others are positive above zero.
-        low, high = snapshot.task.labels
-        if snapshot.task.link == "linear":
-            exact = (exact - (low + high) / 2) / ((high - low) / 2)
-        elif snapshot.task.link == "probability":
-            exact = 2.0 * exact - 1.0
-        y = np.where(y == high, 1.0, -1.0)
     means = {"M": exact, "R": exact * y, "Q": exact**2, "y2": y**2}
     found = {name: group_mean(values, snapshot.data)[0] for name, values in means.items()}
     with np.errstate(divide="ignore", invalid="ignore"):

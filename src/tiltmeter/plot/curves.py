@@ -36,7 +36,7 @@ FONT, LINE, STRIP = 11, 14, 4
 
 
 def curves(
-    *trajectories: Trajectory,
+    *runs: Trajectory | str,
     curve: str = "loss",
     leaders: Leaders | None = None,
     timescales: xr.Dataset | None = None,
@@ -62,7 +62,7 @@ def curves(
     Time 0 is left out because the axis is logarithmic, and curves with more than 500 times are thinned.
 
     Args:
-        *trajectories: Runs to draw together.
+        *runs: Runs to draw together, and the name of a curve, which may also be given as `curve`.
         curve: Name of the curve, such as "loss" or "error".
         leaders: Shades the background by leader; None: no shades.
         timescales: Marks vertical lines, from `tm.timescales`; None: none.
@@ -70,6 +70,9 @@ def curves(
         labels: Names of the runs; None: what made them.
         title: Text above the picture; None: what it shows.
     """
+    named = [one for one in runs if isinstance(one, str)]
+    curve = named[0] if len(named) == 1 else curve  # curves(run, "tpr")
+    trajectories = tuple(one for one in runs if not isinstance(one, str))
     _check(trajectories, curve, labels)
     clock = trajectories[0].clock
     if leaders is not None:

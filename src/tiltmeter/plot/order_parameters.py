@@ -19,14 +19,14 @@ from tiltmeter.plot.time_axis import time_axis, time_domain
 from tiltmeter.plot.timescale_rules import timescale_layers
 from tiltmeter.record.trajectory import Trajectory
 
-ORDER_PARAMETERS = ("M", "R", "Q")
+ORDER_PARAMETERS = ("M", "R", "Q", "alignment")
 HEIGHT = 130
 
 
 def order_parameters(
     trajectory: Trajectory, timescales: xr.Dataset | None = None, title: str | None = None
 ) -> alt.VConcatChart:
-    """M (overlap with each group's mean), R (with its teacher) and Q (squared length), as far as recorded.
+    """M (overlap with each group's mean), R (with its teacher), Q (squared length) and alignment, as far as recorded.
 
     >>> from tiltmeter import predict, timescales
     >>> from tiltmeter.theory import cases
@@ -34,6 +34,9 @@ def order_parameters(
     >>> chart = order_parameters(predict(problem, sgd, times, curves=("M", "R", "Q")), timescales(problem, sgd))
     >>> len(chart.to_dict()["vconcat"])
     3
+
+    Of a trained network these are averages of its scores over a group: M = E[s], R = E[s y], Q = E[s^2], and the
+    alignment R / sqrt(Q E[y^2]). They show what a gap hides: missing alignment (R) and overshoot (Q).
 
     Time scales: τ_M along the means, τ_R across them, τ_Q for the length.
 

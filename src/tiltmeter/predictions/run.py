@@ -11,6 +11,7 @@ import xarray as xr
 
 from tiltmeter.arguments import checked_scalar
 from tiltmeter.data.grouped import GroupedData
+from tiltmeter.losses import Square
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.from_scores import TableLoss, snapshot_of_scores, table_task
 from tiltmeter.measures.point_keeper import PointKeeper
@@ -26,9 +27,9 @@ ROUNDING = 0.01
 
 def run(
     frame: Any = None,
-    *,
-    label: Any,
-    group: Any,
+    *held_out: Any,
+    label: Any = None,
+    group: Any = None,
     score: Any = None,
     decision: Any = None,
     step: Any = None,
@@ -38,6 +39,9 @@ def run(
     positive: Hashable | None = None,
     loss: TableLoss = None,
     question: Question | None = None,
+    y_true: Any = None,
+    y_score: Any = None,
+    y_pred: Any = None,
 ) -> Trajectory:
     """A run from predictions of any model: who was predicted what, and when. Everything after a run works on it.
 
@@ -63,10 +67,15 @@ def run(
     identifies a point. Several `seed`s become one run with a dimension for seeds, as `tm.stack` joins them. Weighted
     points (`weight`) have curves and standard errors, but are not judged point by point.
 
+    Any estimator of scikit-learn's kind is asked itself, about held-out data or `x, y, group`:
+    `run(estimator, held_out)`. `y_true`, `y_score` and `y_pred` are the same as `label`, `score` and `decision`.
+
     The predictions should be made for points that the model was not trained on: nothing here can know.
 
     Args:
-        frame: Table, path of a .csv, .parquet or .feather file, or dict of arrays; None: the others are arrays.
+        frame: Table, path of a .csv, .parquet or .feather file, or dict of arrays; None: the others are arrays. Or an
+            estimator.
+        *held_out: Of an estimator: held-out data, or their inputs, labels and groups.
         label: Column of the true labels.
         group: Column of the groups, or several for intersections.
         score: Column of the probability of the positive label, or one per label; None: "score".
@@ -78,13 +87,56 @@ def run(
         positive: Which of two labels is a yes; None: the larger.
         loss: What scores are, if not probabilities: `tm.Logistic()`, `tm.losses.CrossEntropy()` or `tm.Square()`.
         question: What a yes means to a person; None: the plain terms.
+        y_true: The same as `label`.
+        y_score: The same as `score`.
+        y_pred: The same as `decision`.
     """
     checked_scalar("positive", positive)
+    label, score, decision = (
+        theirs if ours is None else ours for ours, theirs in ((label, y_true), (score, y_score), (decision, y_pred))
+    )
+    if hasattr(frame, "predict"):
+        asked = asked_estimator(frame, held_out, group)
+        question = question or asked.pop("question")
+        return run(**{"positive": positive, "loss": loss, "question": question, **asked})
+    if held_out:
+        raise TypeError(
+            "Name the columns, as tm.predictions.run(table, label='label', group='group'), or ask an estimator, as "
+            f"tm.predictions.run(estimator, held_out). Found {type(frame).__name__} and {len(held_out)} more."
+        )
+    if label is None or group is None:
+        raise TypeError("Predictions need labels and groups: tm.predictions.run(table, label='label', group='group').")
     given = {"label": label, "score": score, "decision": decision, "group": group, "step": step}
     table, columns = named_table(frame, {**given, "weight": weight, "seed": seed, "point": point})
     data, readings = evaluations(table, columns, positive)
     settings = {"columns": {**_listed(columns.score, columns.decision), "group": list(map(str, columns.group))}}
     return run_of_evaluations(data.with_question(question), readings, loss, settings=settings)
+
+
+def asked_estimator(estimator: Any, held_out: tuple[Any, ...], group: Any) -> dict[str, Any]:
+    """What an estimator of scikit-learn's kind says about held-out data, or about inputs, labels and groups."""
+    if len(held_out) == 1 and isinstance(held_out[0], GroupedData):
+        data = held_out[0]
+        x, y, group, question = data.x, data.y, [data.groups[code] for code in data.codes], data.question
+    elif len(held_out) in (2, 3):
+        x, y, question = held_out[0], held_out[1], None
+        group = held_out[2] if len(held_out) == 3 else group
+    else:
+        raise TypeError(
+            "An estimator is asked about held-out data, as tm.predictions.run(estimator, held_out), or "
+            "tm.predictions.run(estimator, x, y, group)."
+        )
+    said: dict[str, Any] = {"label": np.asarray(y), "group": group, "question": question}
+    classes = getattr(estimator, "classes_", None)
+    if classes is not None and len(classes) == 2 and hasattr(estimator, "predict_proba"):
+        return said | {"score": np.asarray(estimator.predict_proba(x))[:, 1], "positive": _plain(classes[1])}
+    if classes is not None:
+        return said | {"decision": np.asarray(estimator.predict(x))}
+    return said | {"score": np.asarray(estimator.predict(x), dtype=float), "loss": Square()}
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def run_of_evaluations(

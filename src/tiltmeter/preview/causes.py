@@ -27,6 +27,9 @@ DEALS = 19
 MOST_DEALT = 6000
 #: Changes of a rate below this are never named, however sure they are.
 LEAST = 0.03
+#: Phases in which a cause of a rate is named. Before the end, decisions near the threshold turn over in a few steps,
+#: and networks did not follow what the theory said of rates there; of the loss they did.
+NAMED_OF_RATES = ("late",)
 #: What stands before a cause in a sentence.
 SHOWN = {
     "share": "equal shares",
@@ -253,15 +256,17 @@ def causes_of(
     refused = {cause: world.refused for cause, world in worlds.items() if world.refused}
     kept = {cause: world for cause, world in worlds.items() if not world.refused}
     changes = _changes(inputs, kept, features, contrast, phases)
-    limits = _named(inputs, tuple(kept), contrast, phases, changes, deals, seed)
+    rates = contrast.curve in RATES
+    nameable = {key: one for key, one in changes.items() if not rates or key[1] in NAMED_OF_RATES}
+    limits = _named(inputs, tuple(kept), contrast, phases, nameable, deals, seed)
     rows = []
     gaps = {phase: contrast.of(course.at(share), inputs.held_out, inputs) for phase, share in phases.items()}
     if least is None:
-        least = LEAST if contrast.curve in RATES else LEAST * float(course.loss[0])
+        least = LEAST if rates else LEAST * float(course.loss[0])
     for cause in kept:
         for phase in phases:
             change = changes[cause, phase]
-            named = limits[cause, phase] and abs(change) >= least
+            named = limits.get((cause, phase), False) and abs(change) >= least
             rows.append(Cause(cause, phase, gaps[phase], change, bool(named)))
     return Causes(contrast.curve, group, others, tuple(rows), refused, left_out=left_out)
 
@@ -318,8 +323,9 @@ def _named(
 ) -> dict[tuple[str, str], bool]:
     """Which changes are larger than those of random groups, with one limit for all causes and phases together.
 
-    Groups are dealt again over the training and the judging people. A change is divided by its root mean square over
-    all deals, the observed one among them; named is what exceeds the largest of every random deal.
+    `changes` are those that may be named. Groups are dealt again over the training and the judging people. A change is
+    divided by its root mean square over all deals, the observed one among them; named is what exceeds the largest of
+    every random deal.
     """
     if not deals or not changes:
         return dict.fromkeys(changes, True)

@@ -11,7 +11,6 @@ import xarray as xr
 
 from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.measures.from_scores import snapshot_of_scores, table_task
-from tiltmeter.measures.order_parameters import order_parameters
 from tiltmeter.measures.point_keeper import final_values, point_values
 from tiltmeter.preview.flow import mean_loss
 from tiltmeter.preview.inputs import Inputs
@@ -97,7 +96,7 @@ def run_of(
         if cuts is not None:
             decision = np.where(flat > cuts, *inputs.classes[::-1])
         shown = snapshot_of_scores(data, task, inputs.loss, flat, decision, place, blanks)
-        for measure in (*DEFAULTS, order_parameters):
+        for measure in DEFAULTS:
             for name, curve in measure(shown).items():
                 parts.setdefault(name, []).append(curve.values)
         for name, values in point_values(shown).items():

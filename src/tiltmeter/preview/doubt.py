@@ -8,9 +8,10 @@ with the rate p, the people n in its denominator, and the *disagreement* d: the 
 rates by the columns alone and by columns and units. For a gap p (1 - p) / n is that of both groups together. Groups of
 20 to 200 people have a factor of their own; smaller ones have no band.
 
-Where the two disagree by more than `MOST_DISAGREEMENT`, the preview does not hold and names nobody. Another rule, the
-gain of a quick non-linear model over the preview, was tried and judged on the same fresh tables: previews that it
-refused were no worse than those it kept, so it is not here (benchmarks/preview.py has both).
+Where the two disagree by more than `MOST_DISAGREEMENT`, the preview does not hold and names nobody; nor where the
+pooled held-out loss does not clearly fall, since decisions then follow noise. Another rule, the gain of a quick
+non-linear model over the preview, was tried and judged on the same fresh tables: previews that it refused were no worse
+than those it kept, so it is not here (benchmarks/preview.py has both).
 """
 
 from __future__ import annotations
@@ -35,8 +36,8 @@ from tiltmeter.record.trajectory import Trajectory
 BANDS = Path(__file__).with_name("bands.json")
 #: People in the denominator of a rate: fewer have no band; from `LARGE` on the band is the narrow one.
 FEWEST, LARGE = 20, 200
-#: The largest disagreement at which a preview holds.
-MOST_DISAGREEMENT = 0.10
+#: The largest disagreement at which a preview holds, and the least fall of the held-out loss in standard errors.
+MOST_DISAGREEMENT, LEAST_FALL = 0.10, 3.0
 RATES = ("positive_rate", "tpr", "fpr", "error")
 
 
@@ -49,14 +50,18 @@ def calibrated() -> Mapping[str, Any]:
 
 @dataclass(frozen=True)
 class Doubt:
-    """What speaks against a preview; `holds` says whether it may name anybody, `why` the reason where it may not."""
+    """What speaks against a preview; `holds` says whether it may name anybody, `why` the reason where it may not.
+
+    `fall` is the fall of the pooled held-out loss from the untrained answer, in standard errors.
+    """
 
     disagreement: float
     holds: bool
     why: str = ""
+    fall: float = float("inf")
 
 
-def doubt_of(disagreement: float, tabular: bool) -> Doubt:
+def doubt_of(disagreement: float, tabular: bool, fall: float = float("inf")) -> Doubt:
     """The doubt from what was measured.
 
     >>> doubt_of(0.02, True).holds, doubt_of(0.14, True).why
@@ -65,9 +70,23 @@ def doubt_of(disagreement: float, tabular: bool) -> Doubt:
     why = ""
     if not tabular:
         why = "these points are not the rows of a table, so rates are not previewed, only causes and their signs"
+    elif not fall >= LEAST_FALL:
+        why = "the held-out loss does not clearly fall, so the columns say too little about the label"
     elif disagreement > MOST_DISAGREEMENT:
         why = f"by the columns alone its rates would be {100 * disagreement:.0f} points away"
-    return Doubt(disagreement, not why, why)
+    return Doubt(disagreement, not why, why, fall)
+
+
+def fall_of(before: np.ndarray, after: np.ndarray, mass: np.ndarray) -> float:
+    """The mean fall of the losses of points over its standard error; masses sum to one.
+
+    >>> round(fall_of(np.array([1.0, 1.0, 1.0]), np.array([0.4, 0.5, 0.6]), np.full(3, 1 / 3)), 1)
+    10.6
+    """
+    fallen = before - after
+    mean = float(mass @ fallen)
+    error = float(np.sqrt((mass**2) @ (fallen - mean) ** 2))
+    return mean / error if error > 0 else (0.0 if mean <= 0 else 1e9)
 
 
 def half_width(what: str, people: np.ndarray, variance: np.ndarray, disagreement: float) -> np.ndarray:

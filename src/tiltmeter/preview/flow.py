@@ -94,12 +94,18 @@ def point_losses(scores: np.ndarray, labels: np.ndarray, kind: Kind) -> np.ndarr
 
 
 def descent(
-    features: np.ndarray, labels: np.ndarray, mass: np.ndarray, lr: float, steps: np.ndarray, weight_decay: float = 0.0
+    features: np.ndarray,
+    labels: np.ndarray,
+    mass: np.ndarray,
+    lr: float,
+    steps: np.ndarray,
+    weight_decay: float = 0.0,
+    start: np.ndarray | None = None,
 ) -> np.ndarray:
     """The mean weights (steps, features) of stochastic gradient descent with the half squared error, in closed form.
 
-    Batches drawn with these masses, with or without replacement within an epoch's first batch, have the mean gradient
-    of the whole table; since that is linear in the weights, the mean path is that of descent on the whole table.
+    Batches that are drawn at random have the mean gradient of the whole table; since that is linear in the weights, the
+    mean path is that of descent on the whole table, from `start` (None: zero).
 
     >>> rows = np.array([[1.0, 0.5], [1.0, -2.0], [1.0, 1.0]])
     >>> mean = descent(rows, np.array([1.0, 0.0, 2.0]), np.full(3, 1 / 3), 0.1, np.array([0, 1]))
@@ -114,7 +120,10 @@ def descent(
             np.abs(values) > 1e-300, (1.0 - factor ** steps[:, None]) / np.where(values == 0, 1.0, values), np.nan
         )
     grown = np.where(np.abs(lr * values) < 1e-12, lr * steps[:, None], grown)
-    return np.asarray((grown * pull) @ vectors.T)
+    moved = grown * pull
+    if start is not None:
+        moved = moved + factor ** steps[:, None] * (vectors.T @ start)
+    return np.asarray(moved @ vectors.T)
 
 
 def _moments(features: np.ndarray, labels: np.ndarray, mass: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -314,4 +314,4 @@ def few_people(inputs: Inputs) -> dict[int, str]:
 
 
 def _sentence(cause: str, group: Hashable, worth: float, what: str) -> str:
-    return f"{cause}: reweighted, the {what} people of group {group} are worth only {worth:.0f}"
+    return f"{cause}: reweighted, the {what} people of group {group} are worth only {int(worth)}"

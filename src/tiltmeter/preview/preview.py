@@ -16,8 +16,9 @@ from tiltmeter.leaders.headline import Headline, term
 from tiltmeter.leaders.leaders import leaders
 from tiltmeter.preview.causes import DEALS, Causes, Contrast, causes_of
 from tiltmeter.preview.curves import Course, run_of
-from tiltmeter.preview.doubt import Doubt, disagreement_of, doubt_of, with_band
+from tiltmeter.preview.doubt import Doubt, disagreement_of, doubt_of, fall_of, with_band
 from tiltmeter.preview.edits import checked_thresholds, without_columns
+from tiltmeter.preview.flow import point_losses
 from tiltmeter.preview.inputs import Inputs
 from tiltmeter.preview.ladder import Ladder, ladder_of
 from tiltmeter.preview.solution import Asked, Solution, end_rates, solution
@@ -34,7 +35,16 @@ COMPUTED = "Computed from the table; your network was not trained."
 HEADS = {"tpr": "TPR", "fpr": "FPR", "positive_rate": "selected", "error": "error", "loss": "loss"}
 
 
-def preview(train: GroupedData, held_out: GroupedData | None = None, model: Any = None, recipe: Any = None) -> Preview:
+def preview(
+    train: Any,
+    held_out: GroupedData | None = None,
+    model: Any = None,
+    recipe: Any = None,
+    *,
+    label: Hashable | None = None,
+    group: Any = None,
+    positive: Hashable | None = None,
+) -> Preview:
     """What the theory of your table says of a training: every group's curves, who will be worse off, and why.
 
     >>> rng = np.random.default_rng(0)
@@ -42,7 +52,7 @@ def preview(train: GroupedData, held_out: GroupedData | None = None, model: Any 
     >>> y = (x[:, 0] + np.where(late, 1.5, 0.2) * rng.normal(size=4000) > 0).astype(int)
     >>> view = preview(*GroupedData(x, y, np.where(late, "late", "early")).split(0.3))
     >>> print(view.claim)
-    Group late will have the higher false positive rate, 31 % against 5 %.
+    Group late will have the higher error: 30 % against 6 %. 24 points apart, 17 to 31.
 
     A linear theory is solved on the columns of the table and on random units that are never trained: gradient flow from
     zero, until the pooled held-out loss is least. No network is trained. On tables its end rates are about as close to
@@ -54,13 +64,21 @@ def preview(train: GroupedData, held_out: GroupedData | None = None, model: Any 
     preview knows no interventions. Tables need neither torch nor a recipe.
 
     Args:
-        train: Points that a network would be trained on.
+        train: Points that a network would be trained on: GroupedData, or a table with `label` and `group`.
         held_out: Points that judge it; None: a fifth of `train` is set aside.
         model: Network whose frozen layers give the features; None: the columns.
         recipe: Training settings whose loss, weights and proportions are used; None: the loss that fits the labels.
+        label: Of a table: the column to predict.
+        group: Of a table: the column of groups, or several.
+        positive: Of a table: which of two labels is a yes.
     """
+    if label is not None or group is not None:
+        train = GroupedData.from_frame(train, label=label, group=group, positive=positive)
     if not isinstance(train, GroupedData):
-        raise TypeError(f"`train` should be GroupedData. Found {type(train).__name__}.")
+        raise TypeError(
+            "`train` should be GroupedData, or a table with its columns, as tm.preview(table, label='repaid', "
+            f"group='sex'). Found {type(train).__name__}."
+        )
     if held_out is None:
         train, held_out = train.split()
     frozen = False
@@ -105,7 +123,8 @@ class Preview(NotebookText):
             solved = solution(train, held_out, asked, None if like is None else like._solution)
             ends = [end_rates(solved.inputs, course.scores[-1]) for course in (solved.whole, solved.by_columns)]
             disagreement = disagreement_of(ends[0], ends[1], solved.inputs)
-            doubt = like.doubt if like is not None else doubt_of(disagreement, solved.inputs.tabular or asked.frozen)
+            tabular = solved.inputs.tabular or asked.frozen
+            doubt = doubt_of(disagreement, tabular, _fall(solved)) if like is None else like.doubt
             run = run_of(solved.inputs, solved.course, _settings(solved, doubt), asked.thresholds)
             made = cls(with_band(run, solved.inputs, doubt), doubt)
         made._given, made._solution = (train, held_out, asked), solved
@@ -121,7 +140,17 @@ class Preview(NotebookText):
         """Who will be worse off in one sentence, or that nothing is clear."""
         if not self.doubt.holds:
             return "This preview does not hold for networks, so nobody is named: rehearse yours (`tm.forecast`)."
+        if self.run.origin.settings.get("promise") is None:
+            return self._without_band()
         return f"{self.headline.claim} {self.headline.gap}".strip()
+
+    def _without_band(self) -> str:
+        """The end values of the loss, of which no band is known."""
+        values, groups = self.run["loss"].values[-1], self._groups()
+        order = np.argsort(-values)[:3].tolist()
+        listed = ", ".join(f"{values[place]:.3g} for {group_name(groups[place])}" for place in order)
+        more = "" if len(groups) <= len(order) else ", less for the others"
+        return f"The loss will be {listed}{more}; previews have no band for it, so nobody is named."
 
     @property
     def named(self) -> Hashable:
@@ -282,7 +311,7 @@ class Preview(NotebookText):
         People are reweighted, their values stay: each of share, base rate, position, spread and rule is absent in one
         population, the theory of the columns is solved again there, and the change of the gap is added to that of the
         preview. A cause is named where its change exceeds those of random groups, for all causes and phases together,
-        and three points.
+        and three points; of rates only at the end, of the loss in every phase.
 
         Args:
             curve: Curve whose gap is explained; None: the declared rate of the question, else that of the claim.
@@ -324,6 +353,28 @@ class Preview(NotebookText):
         place = groups.index(group)
         return place, (1 - place if len(groups) == 2 else None)
 
+    def on_steps(self, model: Any, recipe: Any) -> Trajectory:
+        """The same curves over the steps of a training; the first 2 % of its steps are taken on a copy of the network.
+
+        These steps tell how many of them a unit of the theory's time takes. The factor is measured once: a training
+        that changes its pace, by a schedule or late in Adam, is not followed. The run ends with the training. Of a
+        linear model under plain SGD with the squared loss (in `recipe` of the preview, too) the mean run is exact, and
+        nothing is trained.
+
+        Args:
+            model: Network that would be trained; it is not changed.
+            recipe: Its training settings.
+        """
+        if self._given is None or self._solution is None:
+            raise ValueError("`on_steps` needs the table, which a saved preview does not hold: make the preview again.")
+        from tiltmeter.preview.steps import exact_layer, exact_over_steps, over_steps
+
+        train, held_out, _ = self._given
+        layer = exact_layer(model, recipe, self.inputs)
+        if layer is not None:
+            return exact_over_steps(self.run, self.inputs, layer, recipe)
+        return over_steps(self.run, self._solution.course, train, held_out, model, recipe)
+
     def confirm(self, top: int = 2, seeds: int = 5, model: Any = None, recipe: Any = None) -> Confirmed:
         """Train networks in the populations of the largest causes, and print what came beside what was said.
 
@@ -349,6 +400,13 @@ class Preview(NotebookText):
         from tiltmeter.preview.saved import save_preview
 
         return save_preview(self, Path(folder))
+
+
+def _fall(solved: Solution) -> float:
+    """The fall of the pooled held-out loss in standard errors."""
+    rows, kind = solved.inputs.held_out, solved.inputs.kind
+    first, last = (point_losses(solved.whole.scores[place], rows.labels, kind) for place in (0, -1))
+    return fall_of(first, last, rows.mass)
 
 
 def _checked_curve(curve: str, inputs: Inputs) -> str:

@@ -182,6 +182,24 @@ class Trajectory(Mapping[str, xr.DataArray]):
         # Only for passing a value to another process; nothing is stored or loaded this way.
         return (Trajectory, (dict(self), self.clock, self.origin, self.diverged, None, self.points))
 
+    def to_frame(self) -> pd.DataFrame:
+        """One row for each time, group and seed, one column for each curve over these.
+
+        >>> loss = xr.DataArray([[0.5, 0.4]], dims=("time", "group"), coords={"time": [0], "group": ["a", "b"]})
+        >>> Trajectory({"loss": loss}, "step", Origin("training")).to_frame().to_dict("records")[1]
+        {'time': 0, 'group': 'b', 'loss': 0.4}
+        """
+        import pandas as pd
+
+        dims: tuple[str, ...] = ("time", "group", "seed")
+        kept = xr.Dataset({name: curve for name, curve in self.items() if set(curve.dims) <= set(dims)})
+        dims = tuple(dim for dim in dims if dim in kept.dims)
+        places = np.meshgrid(*(np.arange(kept.sizes[dim]) for dim in dims), indexing="ij")
+        columns = {dim: kept.coords[dim].values[place.ravel()] for dim, place in zip(dims, places, strict=True)}
+        shown = xr.broadcast(*kept.data_vars.values())
+        values = {str(curve.name): curve.transpose(*dims).values.ravel() for curve in shown}
+        return pd.DataFrame({name: list(column) for name, column in columns.items()} | values)
+
     def replace(self, curves: Mapping[str, xr.DataArray], evaluate: Evaluate | None = None) -> Trajectory:
         """The same clock and origin with other curves."""
         return Trajectory(curves, self.clock, self.origin, self.diverged, evaluate, self.points)

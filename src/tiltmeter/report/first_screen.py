@@ -307,10 +307,14 @@ def _verdict(found: Findings, row: Row) -> str:
     others = len(row.clear) - clear
     rest = f"{'; also clear' if clear else ' here; clear'} for {others} other group{'s' if others > 1 else ''}"
     seen = max(abs(one.value) for one in known)
+    chosen = found.judged.chosen
+    size = row.term.size(seen)
+    if chosen is not None and row is found.headline and row.term.share:
+        size = gap_size(chosen, seen)
     which = "" if not clear or row.term.better == "neither" else " worse"
     if which and (known[0].value > 0) == (row.term.better == "higher"):
         which = " better"
-    return _tag("clear" if clear else "not clear", f"{row.term.size(seen)}{which}{rest if others else ''}")
+    return _tag("clear" if clear else "not clear", f"{size}{which}{rest if others else ''}")
 
 
 def _tag(verdict: str, words: str) -> str:

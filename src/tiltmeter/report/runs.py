@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import xarray as xr
 
 from tiltmeter.arguments import checked_kind, checked_list, checked_path
+from tiltmeter.data.any_frame import is_table
 from tiltmeter.fairness.why import refuse_other_than_why
 from tiltmeter.plot.offline_page import page_html, script_json
 from tiltmeter.plugins import PARTS, plugin
@@ -36,8 +37,8 @@ Run = Trajectory | xr.Dataset | str | os.PathLike[str]
 
 
 def report(
-    runs: Sequence[Run] | Mapping[str, Run],
-    path: str | os.PathLike[str],
+    runs: Run | Sequence[Run] | Mapping[str, Run],
+    path: str | os.PathLike[str] = "tiltmeter-report.html",
     *,
     title: str | None = None,
     question: Question | None = None,
@@ -58,7 +59,7 @@ def report(
     measures and groups of a run together.
 
     Args:
-        runs: Trajectories, equilibria or run directories; {name: run} names them on the page.
+        runs: Trajectories, equilibria or run directories, or one alone; {name: run} names them on the page.
         path: HTML file to write.
         title: Title of the page; None: "Bias during training", or "Bias of the model" for one evaluation.
         question: What a positive decision means to a person; None: the question that the data of a run carry.
@@ -70,6 +71,11 @@ def report(
 
         checked_kind("discovery", discovery, Discovery, "what tm.discover returns, or None")
     refuse_other_than_why("why", why)
+    if is_table(runs):
+        raise TypeError(
+            "A table of predictions becomes a run first: "
+            "tm.report(tm.predictions.run(table, label='label', group='group'))."
+        )
     written, told = page(runs, path, title=title, question=question, why=why, discovery=discovery)
     label = told.get("positive_label")
     if label is not None and not label["declared"]:
@@ -78,7 +84,7 @@ def report(
 
 
 def page(
-    runs: Sequence[Run] | Mapping[str, Run],
+    runs: Run | Sequence[Run] | Mapping[str, Run],
     path: str | os.PathLike[str],
     *,
     title: str | None,
@@ -130,13 +136,13 @@ def page(
     return path, told
 
 
-def _checked_runs(runs: Sequence[Run] | Mapping[str, Run]) -> tuple[list[str] | None, list[Run]]:
+def _checked_runs(runs: Run | Sequence[Run] | Mapping[str, Run]) -> tuple[list[str] | None, list[Run]]:
     """The runs, and the names that were given to them; None: none were."""
     given: list[str] | None = None
     if isinstance(runs, Mapping) and not isinstance(runs, (Trajectory, xr.Dataset)):
         given, runs = [str(name) for name in runs], list(runs.values())
     if isinstance(runs, (Trajectory, xr.Dataset, str, os.PathLike)):
-        raise TypeError(f"`runs` should be a list of runs, as [run]. Found {type(runs).__name__}.")
+        runs = [runs]
     runs = checked_list("runs", runs, "a list of runs, as [run]")
     for run in runs:
         checked_kind("runs", run, (Trajectory, xr.Dataset, str, os.PathLike), "a list of runs, as [run]")

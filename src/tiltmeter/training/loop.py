@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from copy import deepcopy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +19,7 @@ from tiltmeter.modules.forward import Read
 from tiltmeter.modules.untouched import put_back, streams, untouched
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
-from tiltmeter.record import Trajectory, When, every
+from tiltmeter.record import Trajectory, When, every, stack
 from tiltmeter.record.labelled import JSON
 from tiltmeter.threads import one_thread, small_steps
 from tiltmeter.training.checkpoint import (
@@ -30,11 +31,32 @@ from tiltmeter.training.checkpoint import (
 )
 from tiltmeter.training.prepared import Prepared, check_training, delivered, prepared
 from tiltmeter.training.probe import Probe
+from tiltmeter.training.stability import warn_of_batch_limit
 from tiltmeter.training.update import Update
 
 
+def _several(
+    model: nn.Module | Callable[[], nn.Module],
+    data: tuple[GroupedData, GroupedData, Recipe],
+    seed: int,
+    seeds: int,
+    to: str | os.PathLike[str] | None,
+    given: dict[str, Any],
+) -> Trajectory:
+    """As many trainings, each with a seed of its own, stacked; each in its own folder of `to`."""
+    if not isinstance(seeds, int) or isinstance(seeds, bool) or seeds < 1:
+        raise ValueError(f"`seeds` should be a whole number of trainings, as seeds=5. Found seeds = {seeds!r}.")
+    runs = []
+    for number in range(checked_seed(seed), seed + seeds):
+        torch.manual_seed(number)
+        own = deepcopy(model) if isinstance(model, nn.Module) else model()
+        place = None if to is None else Path(to) / f"seed-{number}"
+        runs.append(train(own, *data, seed=number, to=place, **given))
+    return stack(runs, labels=range(seed, seed + seeds))
+
+
 def train(
-    model: nn.Module,
+    model: nn.Module | Callable[[], nn.Module],
     train: GroupedData,
     held_out: GroupedData,
     recipe: Recipe,
@@ -46,6 +68,7 @@ def train(
     resume: bool = False,
     validation: GroupedData | None = None,
     forecast: Mapping[str, JSON] | None = None,
+    seeds: int | None = None,
 ) -> Trajectory:
     """Train the model in place, as the recipe says, and return the curves of every group on held-out points.
 
@@ -66,7 +89,7 @@ def train(
     another model, the curves are those of the model that would be delivered, and `model` holds it at the end.
 
     Args:
-        model: Network to train, in place.
+        model: Network to train, in place; with `seeds` a network that is copied, or a function that makes one.
         train: Points to train on, with their groups.
         held_out: Points that judge the model and are never trained on.
         recipe: Training settings: optimiser, learning rate, length, batches, loss.
@@ -76,8 +99,15 @@ def train(
         checkpoint: Steps after which a checkpoint is written.
         resume: Whether the run in `to` continues from its last checkpoint, to bit-identical weights.
         validation: Points with groups that an intervention on the model may fit; None: none.
+        seeds: How many trainings to make, stacked along `seed`: a network keeps its initial weights and gets other
+            orders of batches, a function also makes other weights; None: one training, in place.
         forecast: What `leaders(ahead).gap_forecast` says of this training, which the run answers; None: none.
     """
+    if seeds is not None:
+        given = {"watch": watch, "checkpoint": checkpoint, "resume": resume, "validation": validation}
+        return _several(model, (train, held_out, recipe), seed, seeds, to, given)
+    if callable(model) and not isinstance(model, nn.Module):
+        raise TypeError("A function that makes the network is for several trainings: train(make, ..., seeds=5).")
     if forecast is not None:
         checked_kind("forecast", forecast, Mapping, "a mapping, as the forecast of a training file")
     check_training(model, train, held_out, recipe, watch, validation)
@@ -89,6 +119,7 @@ def train(
     try:
         kept = kept_by_interventions(Path(to)) if resume and to is not None else {}
         made = prepared(model, train, recipe, watch, seed, kept)
+        warn_of_batch_limit(model, made.data, made.recipe)
         torch.manual_seed(seed)
         deliver = made.laws.model
         probe = Probe(

@@ -54,7 +54,7 @@ export function forecastPage(main, query, start) {
       try {
         const found = await ask("/api/what-if", { source });
         if (!open) return;
-        about.textContent = `${found.about} The lines are forecast from the network before its first step; nothing is trained. Move a slider to ask what if.`;
+        about.textContent = `${found.about} The lines are forecast from the network before its first step; your network is not trained. Move a slider to ask what if.`;
         controls = bendControls(found, settings, { onmove: () => want(false), onrest: () => want(true) });
         form.replaceChildren(controls.element, buttons(found.no_training));
       } catch (error) {

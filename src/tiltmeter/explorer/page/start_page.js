@@ -77,7 +77,7 @@ export function startPage(main, query, start) {
       kind ? make("div", { class: "row" }, labelled("a yes is", kind), guess("question")) : "",
       make("div", { class: "row" }, labelled("groups by", group), guess("group")),
       numberTable(["group", "rows", ...(told.positive === null ? [] : [`share with ${told.positive}`])], told.sizes.map((one) => [one.group, one.rows.toLocaleString("en"), ...(one.positive === null ? [] : [`${(100 * one.positive).toFixed(0)} %`])]), "The groups"),
-      make("div", { class: "row" }, go, make("span", { class: "small" }, "Nothing is trained yet: the forecast comes first.")));
+      make("div", { class: "row" }, go, make("span", { class: "small" }, "Your network is not trained yet: the forecast comes first.")));
     task.replaceChildren(form);
   }
 

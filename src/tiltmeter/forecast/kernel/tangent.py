@@ -20,7 +20,6 @@ from tiltmeter.forecast.curves import curves, forecast_measures
 from tiltmeter.forecast.inputs import evaluations_of
 from tiltmeter.forecast.kernel.question import (
     Question,
-    batch_limit,
     bend,
     question_of,
     slope,
@@ -41,6 +40,7 @@ from tiltmeter.measures.default_curves import DEFAULTS
 from tiltmeter.modules.forward import Read, flat_scores
 from tiltmeter.modules.tangent.gradient import differentiable
 from tiltmeter.modules.untouched import deep_copy, untouched
+from tiltmeter.recipe.batch_limit import batch_limit_by_diagonal
 from tiltmeter.recipe.lowered import constant_pull, group_intervention, lowered_recipe
 from tiltmeter.recipe.optimisers import check_alike, optimiser_to_json
 from tiltmeter.recipe.recipe import Recipe, checked_recipe
@@ -328,9 +328,10 @@ class Tangent:
         """Return the learning rates up to which training is stable; batch noise diverges for the squared loss only."""
         mean, noise = stability_limit(course.sharpest, question.sgd), None
         if question.batch is not None and isinstance(question.loss, Square):
-            each = self.shared(question) @ self.kernel.diagonal()
-            trace = float(each) / (self.columns if self.outputs == "full" else 1)
-            noise = batch_limit(course.sharpest, trace, question.batch, question.sgd)
+            sgd, mass = question.sgd, self.shared(question)
+            noise = batch_limit_by_diagonal(
+                course.sharpest, self.kernel.diagonal(), mass, question.batch, sgd.momentum, sgd.weight_decay
+            )
         return {"stability_limit": mean, "batch_limit": noise}
 
     def _check_optimiser(self, recipe: Recipe) -> None:
