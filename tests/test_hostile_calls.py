@@ -36,7 +36,7 @@ ODD = [
 
 
 #: Arguments that may be functions of the user's.
-FUNCTIONS = ("make", "model", "loss")
+FUNCTIONS = ("make", "model", "loss", "read", "decide", "deliver")
 
 
 class Doors:

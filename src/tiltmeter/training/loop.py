@@ -135,6 +135,7 @@ def train(
             budget=None,
             strict=True,  # the loop is ours: what fails is raised, and the run can be resumed
         )
+        probe.sync_each = False
         with one_thread(small_steps(model, recipe.batch_size(len(train)))), probe:
             _take_steps(model, made, probe, watch.read, checkpoint, kept if resume else None)
         if deliver is not None and not deliver.by_group and not probe.diverged:
@@ -179,6 +180,7 @@ def _take_steps(
         if probe.diverged:
             return
         if place is not None and step > start and checkpoint(step):
+            probe.sync()
             save_checkpoint(place, step, model, made.optimiser, made.scheduling, state.to_save())
         if scheduled:
             made.scheduling.before(step)
@@ -186,5 +188,6 @@ def _take_steps(
         if scheduled:
             made.scheduling.after()
     if place is not None and start < total:
+        probe.sync()
         save_checkpoint(place, total, model, made.optimiser, made.scheduling, state.to_save())
     probe.evaluate(total, last=True)

@@ -13,6 +13,7 @@ from tiltmeter.arguments import checked_flag
 from tiltmeter.losses import Loss
 from tiltmeter.record.labelled import Number
 from tiltmeter.record.origin import Origin
+from tiltmeter.shown_text import quoted
 from tiltmeter.theory.dynamics.fixed_point import TOLERANCE, Solution, solve
 from tiltmeter.theory.dynamics.separability import threshold
 from tiltmeter.theory.population.trained_students import (
@@ -73,7 +74,14 @@ def equilibrium(
 def at_equilibrium(problem: Mixture, objective: Objective) -> xr.Dataset:
     """Return the Dataset of any objective over its grid."""
     flat = flatten(problem, objective)
-    return labelled_solutions(problem, objective, flat, walk(objective.loss, flat))
+    try:
+        solutions = walk(objective.loss, flat)
+    except np.linalg.LinAlgError:
+        raise ValueError(
+            "The equations of the equilibrium are singular to the last digit. Found "
+            f"coupling = {quoted(objective.coupling)}, ridge = {quoted(objective.ridge)}: choose more moderate ones."
+        ) from None
+    return labelled_solutions(problem, objective, flat, solutions)
 
 
 def walk(loss: Loss, flat: Flattened) -> list[Solution]:
