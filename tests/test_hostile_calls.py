@@ -183,3 +183,24 @@ def test_five_thousand_hostile_calls(tmp_path, monkeypatch):
 def test_some_hostile_calls(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert attack(Doors(tmp_path), [math.nan, "no such thing", object()])[1] == []
+
+
+#: What takes any object, and why it is not silent: `check` never raises, it reports; names of columns may be anything.
+ANYTHING = {("check", "path")}
+
+
+def test_no_argument_is_taken_silently(tmp_path, monkeypatch):
+    """An object that means nothing anywhere is refused by every argument of every door."""
+    monkeypatch.chdir(tmp_path)
+    silent = []
+    for function, given in Doors(tmp_path).calls():
+        arguments = named(function, given)
+        for name in arguments:
+            try:
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    str(bound(function, {**arguments, name: object()}))
+            except Exception:
+                continue
+            silent.append((getattr(function, "__name__", type(function).__name__), name))
+    assert [one for one in silent if one not in ANYTHING] == []

@@ -12,7 +12,7 @@ import numpy as np
 from torch import nn
 
 from tiltmeter.advice.advice import PLAIN, Advice, advice_card
-from tiltmeter.arguments import checked_kind, checked_list, checked_number
+from tiltmeter.arguments import checked_count, checked_flag, checked_kind, checked_list, checked_number
 from tiltmeter.changes.change import Change
 from tiltmeter.changes.compare import PRICE, changes, gap_of
 from tiltmeter.criteria import Criterion
@@ -106,6 +106,9 @@ def advise(
         confirm: How often plain and the first choice are trained afresh to confirm it; 0: not at all.
         progress: Whether the plan and each finished training are printed on stderr.
     """
+    checked_flag("progress", progress)
+    if confirm:
+        checked_count("confirm", confirm)
     checked_number("price", price)
     checked_kind("train", train, GroupedData, "GroupedData")
     checked_kind("held_out", held_out, GroupedData, "GroupedData")

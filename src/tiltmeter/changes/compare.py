@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tiltmeter.arguments import A_RUN, checked_kind, checked_number, checked_scalar
+from tiltmeter.arguments import A_RUN, checked_choice, checked_kind, checked_number, checked_scalar
 from tiltmeter.changes.change import Amount, Change, ChangeScope
 from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.headline import size_of
@@ -48,6 +48,7 @@ def compare(before: Trajectory, after: Trajectory, scope: ChangeScope | None = N
         scope: Whether to speak of these two "models" or of "trainings" like these (needs three of each).
         price: By how much the error, of all or of any group, may rise in a change that is recommended.
     """
+    checked_choice("scope", scope, (None, "models", "trainings"))
     checked_scalar("scope", scope)
     checked_number("price", price)
     for name, run in (("before", before), ("after", after)):

@@ -116,6 +116,9 @@ class GroupedData:
             kept = (read.x, read.y, read.codes, read.groups, read.weights, read.reading)
             self._set(*kept, checked_question(question))
             return
+        for name, value in (("positive", positive), ("features", features)):
+            if value is not None:
+                raise TypeError(f"`{name}` is of a table, and goes with `label`. Found `{name}` without it.")
         if groups is not None:
             groups = checked_list("groups", groups, "a list of group labels")
         if y is None and group is None and not is_table(x):

@@ -92,6 +92,10 @@ def run(
         y_pred: The same as `decision`.
     """
     checked_scalar("positive", positive)
+    names = {"label": (label, "y_true", y_true), "score": (score, "y_score", y_score)}
+    for ours, (value, theirs, other) in {**names, "decision": (decision, "y_pred", y_pred)}.items():
+        if value is not None and other is not None:
+            raise TypeError(f"`{ours}` and `{theirs}` are two names for the same. Found both.")
     label, score, decision = (
         theirs if ours is None else ours for ours, theirs in ((label, y_true), (score, y_score), (decision, y_pred))
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from torch import Tensor, nn
 
-from tiltmeter.arguments import checked_choice, checked_function
+from tiltmeter.arguments import checked_choice, checked_flag, checked_function
 from tiltmeter.data.grouped import GroupedData
 from tiltmeter.forecast.batch_statistics import gather_statistics, say_gathered
 from tiltmeter.forecast.inputs import (
@@ -64,6 +64,7 @@ def tangent(
         read: Finds the scores in what the model returns; None: the model returns scores.
         progress: Whether work of more than a few seconds shows its progress on stderr.
     """
+    checked_flag("progress", progress)
     checked_function("read", read)
     checked_choice("outputs", outputs, (None, "full", "trace"))
     model = bare(checked_model(model))

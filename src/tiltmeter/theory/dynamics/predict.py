@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tiltmeter.arguments import checked_names
+from tiltmeter.arguments import checked_kind, checked_names
 from tiltmeter.record.origin import Origin
 from tiltmeter.record.trajectory import Trajectory
 from tiltmeter.theory.dynamics.classes.predict_classes import predict_classes
@@ -119,6 +119,8 @@ def predict(
         quadrature: Nodes of averages without closed form; None: `Sobol()`.
         data: Fixed training set; None: every example is fresh.
     """
+    if quadrature is not None:
+        checked_kind("quadrature", quadrature, Sobol, "a Sobol, or None")
     if curves is not None:
         curves = checked_names("curves", curves)
     if times is None and isinstance(sgd, Descent):
