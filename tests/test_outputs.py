@@ -71,5 +71,5 @@ def test_the_page_of_the_command_line_lists_every_option(monkeypatch):
     monkeypatch.setattr(sys, "argv", ["tiltmeter"])
     text = extension("command_line").options()
     assert "### tiltmeter gate" in text
-    assert "--inconclusive" in text
+    assert "--unclear" in text
     assert "--per-decade" in text or "--evaluations" in text

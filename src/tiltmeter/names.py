@@ -44,7 +44,7 @@ CURVES: dict[str, CurveName] = {
     "M": CurveName("overlap of student and group mean"),
     "R": CurveName("overlap of student and group teacher"),
     "Q": CurveName("squared length of the student divided by d"),
-    "alignment": CurveName("cosine between scores and labels", "higher"),
+    "label_alignment": CurveName("cosine between scores and labels", "higher"),
     "student_bias": CurveName("offset that the student adds to its score"),
     "second_layer": CurveName("weight of each unit in the student's score"),
     # of an intervention

@@ -164,7 +164,7 @@ def test_a_large_table_is_read_by_a_sample_that_is_said(monkeypatch):
 @pytest.mark.parametrize(
     ("call", "error", "sentence"),
     [
-        (lambda v: tm.preview([1.0]), TypeError, "`train` should be GroupedData. Found list."),
+        (lambda v: tm.preview([1.0]), TypeError, "`train` should be GroupedData"),
         (lambda v: v.what_if(thresholds={"c": 0.5}), KeyError, "no group 'c'"),
         (lambda v: v.what_if(thresholds={"a": 1.5}), ValueError, "strictly between 0 and 1"),
         (lambda v: v.what_if(without=["age"]), KeyError, "no column 'age'. There are: column 0"),

@@ -9,6 +9,7 @@ import pytest
 import xarray as xr
 
 import tiltmeter as tm
+from tiltmeter.forecast.kernel.why import Why
 from tiltmeter.report.changes import change_rows, change_table, comparable, offered, uses_group, what_would_change
 from tiltmeter.report.comparison_section import score_of, score_table
 from tiltmeter.report.findings import findings
@@ -206,7 +207,10 @@ class TestRanking:
 
 
 def test_what_a_forecast_says_of_the_training_data_can_be_added(tmp_path, made):
-    class Said:
+    class Said(Why):
+        def __init__(self):
+            pass
+
         def __str__(self):
             return "With equal shares of the data 40 % of the gap would be left."
 
@@ -216,8 +220,21 @@ def test_what_a_forecast_says_of_the_training_data_can_be_added(tmp_path, made):
     assert "A forecast with one reason taken away at a time says: With equal shares of the data" in page
 
 
+def test_the_causes_of_a_preview_stand_in_three_rows(tmp_path, made):
+    from tiltmeter.preview.causes import Cause, Causes
+
+    rows = tuple(Cause("position", phase, -0.06, 0.09, phase == "late") for phase in ("early", "middle", "late"))
+    causes = Causes("tpr", "a", "b", rows)
+    page = words(
+        tm.report([made.decided(BEFORE, ["a", "b"])], tmp_path / "p.html", why=causes).read_text(encoding="utf-8")
+    )
+    assert "Position makes the gap of group a: in a population with the same position it would be 3" in page
+    assert "in populations in which one difference is absent." in page
+    assert " ".join(page.split()).count("-6 3") == 3
+
+
 def test_a_dataset_is_no_mapping_of_runs(tmp_path):
-    with pytest.raises(TypeError, match="`runs` should be a list of runs"):
+    with pytest.raises(ValueError, match="takes datasets of trained students"):
         tm.report(xr.Dataset({"x": 1.0}), tmp_path / "p.html")
     with pytest.raises(ValueError, match="`report` needs at least one run"):
         tm.report({}, tmp_path / "p.html")

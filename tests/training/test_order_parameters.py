@@ -39,14 +39,14 @@ def test_a_regression():
     run, held_out = run_of(lambda x: x[:, 0] + 0.5 * x[:, 1], tm.Square())
     squares = np.array([np.mean(held_out.y[held_out.of_group(group)] ** 2) for group in ("a", "b")])
     np.testing.assert_allclose((run["Q"] - 2 * run["R"] + squares) / 2, run["loss"], rtol=1e-4, atol=1e-7)
-    assert run["alignment"].values[-1].min() > 0.99
+    assert run["label_alignment"].values[-1].min() > 0.99
 
 
 def test_the_mean_margin_is_r_and_alignment_a_cosine():
     run, _ = run_of(lambda x: (x[:, 0] > 0).astype(int), tm.Logistic())
     np.testing.assert_allclose(run["R"], run["margin"], rtol=1e-6)
-    np.testing.assert_allclose(run["alignment"], run["R"] / np.sqrt(run["Q"]), rtol=1e-6)
-    assert float(abs(run["alignment"]).max()) <= 1.0
+    np.testing.assert_allclose(run["label_alignment"], run["R"] / np.sqrt(run["Q"]), rtol=1e-6)
+    assert float(abs(run["label_alignment"]).max()) <= 1.0
 
 
 def test_they_can_be_drawn():

@@ -9,7 +9,7 @@ import tiltmeter as tm
 from tiltmeter.measures.snapshot import Snapshot
 
 CURVES = {"loss", "error", "margin", "confidence", "calibration_gap"}
-ORDER_PARAMETERS = {"M", "R", "Q", "alignment"}
+ORDER_PARAMETERS = {"M", "R", "Q", "label_alignment"}
 
 
 def with_se(names):

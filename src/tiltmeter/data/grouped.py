@@ -79,6 +79,9 @@ class GroupedData:
         groups: Order of the groups; None: sorted.
         columns: Columns of a DataFrame that are features; None: all others.
         question: What a positive decision means to a person; every result uses its words. None: the plain terms.
+        label: Of a table: the column to predict; then `group` names columns, and words are encoded (`from_frame`).
+        positive: Of a table: which of two labels is a yes.
+        features: Of a table: the columns to predict from; None: all others.
     """
 
     __slots__ = ("_group_labels", "codes", "groups", "question", "reading", "weights", "x", "y")

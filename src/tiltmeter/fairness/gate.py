@@ -132,8 +132,8 @@ def gate(run: Trajectory, gap: float, curve: str | None = None, level: float = 0
 
     The limits are those of `leaders`: two groups are compared with each other, of more each with all others together.
     The run fails where a lower limit exceeds the allowed gap, and passes where all upper limits are within it. Else the
-    gate cannot tell: more points or trainings are needed. A strict gate judges the upper limit alone, so what cannot be
-    told fails; a measured one judges the gap that was measured, whatever its limits. Groups with fewer than 20 points
+    gate cannot tell: more points or trainings are needed. A strict gate judges the upper limit alone, so what is not
+    clear fails; a measured one judges the gap that was measured, whatever its limits. Groups with fewer than 20 points
     do not govern; they are named. The limits are for the last evaluation: one chosen for its gap needs wider ones.
 
     Args:

@@ -173,11 +173,15 @@ def why(trajectory: Trajectory, *, pair: Pair | None = None, ahead: Why | None =
 
 
 def refuse_other_than_why(name: str, value: object) -> None:
-    """Raise a TypeError unless the value is what `tangent(...).why(...)` returned, or None."""
+    """Raise a TypeError unless the value says causes: of a preview or of `tangent(...).why(...)`; or None."""
     if value is not None:
+        from tiltmeter.preview.causes import Causes
+
+        if isinstance(value, Causes):  # without torch
+            return
         from tiltmeter.forecast.kernel.why import Why
 
-        checked_kind(name, value, Why, "what tm.tangent(...).why(...) returns, or None")
+        checked_kind(name, value, Why, "what tm.preview(...).causes() or tm.tangent(...).why(...) returns, or None")
 
 
 def trained_shares(trajectory: Trajectory) -> dict[Hashable, float]:

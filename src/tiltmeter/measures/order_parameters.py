@@ -17,7 +17,7 @@ MEANINGS = {
     "M": "mean score",
     "R": "mean of score times label",
     "Q": "mean squared score",
-    "alignment": "cosine between scores and labels",
+    "label_alignment": "cosine between scores and labels",
 }
 
 
@@ -31,7 +31,7 @@ def order_parameters(snapshot: Snapshot) -> dict[str, xr.DataArray]:
     >>> task = table_task(data, 1, Square(), False)
     >>> found = order_parameters(snapshot_of_scores(data, task, Square(), np.tile([-2.0, 2.0], 30), None, 0, {}))
     >>> {name: curve.values.tolist() for name, curve in found.items()}
-    {'M': [0.0, 0.0], 'R': [2.0, 2.0], 'Q': [4.0, 4.0], 'alignment': [1.0, 1.0]}
+    {'M': [0.0, 0.0], 'R': [2.0, 2.0], 'Q': [4.0, 4.0], 'label_alignment': [1.0, 1.0]}
     """
     task = snapshot.task
     if task.binary and task.outputs == 1 and snapshot.margin is not None:
@@ -49,8 +49,8 @@ def order_parameters(snapshot: Snapshot) -> dict[str, xr.DataArray]:
     found = {name: group_mean(values, snapshot.data)[0] for name, values in means.items()}
     with np.errstate(divide="ignore", invalid="ignore"):
         cosine = found["R"] / np.sqrt(found["Q"] * found.pop("y2"))
-    found["alignment"] = np.clip(cosine, -1.0, 1.0)
-    better = {"alignment": "higher"}
+    found["label_alignment"] = np.clip(cosine, -1.0, 1.0)
+    better = {"label_alignment": "higher"}
     return {
         name: snapshot.by_group(name, values, long_name=MEANINGS[name], better=better.get(name, "neither"))
         for name, values in found.items()

@@ -19,7 +19,7 @@ from tiltmeter.plot.time_axis import time_axis, time_domain
 from tiltmeter.plot.timescale_rules import timescale_layers
 from tiltmeter.record.trajectory import Trajectory
 
-ORDER_PARAMETERS = ("M", "R", "Q", "alignment")
+ORDER_PARAMETERS = ("M", "R", "Q", "label_alignment")
 HEIGHT = 130
 
 

@@ -155,19 +155,18 @@ class Causes(NotebookText):
         wide = max(len(text) for text in (*SHOWN.values(), "in a population with ..."))
         heads = "".join(phase.rjust(9) for phase in phases)
         lines.append("  " + "in a population with ...".ljust(wide) + heads + "   named")
-        lines.append("  " + "as it is".ljust(wide) + "".join(self._size(self._gap(phase)).rjust(9) for phase in phases))
+        lines.append("  " + "as it is".ljust(wide) + "".join(self.size(self._gap(phase)).rjust(9) for phase in phases))
         for cause in dict.fromkeys(row.cause for row in self.rows):
             own = [self.of(cause, phase) for phase in phases]
-            cells = "".join(self._size(row.gap_without).rjust(9) for row in own)
+            cells = "".join(self.size(row.gap_without).rjust(9) for row in own)
             when = [row.phase for row in own if row.named]
             lines.append("  " + SHOWN[cause].ljust(wide) + cells + f"   {', '.join(when) if when else 'no'}")
         lines += [f"  {capital(text)}: refused." for text in self.refused.values()]
         if self.left_out:
             lines.append(f"  Left out, with too few people: {', '.join(self.left_out)}.")
-        unit = "points" if self.curve in RATES else "the loss"
         lines.append(
-            f"Gap of {term(self.curve)}, {group_name(self.group)} minus {self.others}, in {unit}. People are "
-            "reweighted, their values stay. At most 5 of 100 such tables name a cause where groups are alike."
+            f"{self.caption()} People are reweighted, their values stay. At most 5 of 100 such tables name a cause "
+            "where groups are alike."
         )
         return "\n".join(lines)
 
@@ -185,14 +184,21 @@ class Causes(NotebookText):
                 whose = subject(self.group)[0]
                 parts.append(
                     f"{capital(row.cause)} {verb} the gap of {whose}: in a population with {SHOWN[row.cause]} it would "
-                    f"be {self._size(row.gap_without)} instead of {self._size(row.gap)}{self._unit()}."
+                    f"be {self.size(row.gap_without)} instead of {self.size(row.gap)}{self._unit()}."
                 )
         return " ".join(parts)
 
     def _gap(self, phase: str) -> float:
         return next(row.gap for row in self.rows if row.phase == phase)
 
-    def _size(self, value: float) -> str:
+    def caption(self) -> str:
+        """What the numbers are, in one sentence."""
+        unit = "points" if self.curve in RATES else "units of the loss"
+        who = f"{group_name(self.group)} minus {self.others}"
+        return f"Gap in {term(self.curve)}, {who}, in {unit}, in populations in which one difference is absent."
+
+    def size(self, value: float) -> str:
+        """A gap as it stands in the table and in sentences."""
         return f"{100 * value:.0f}".replace("-0", "0") if self.curve in RATES else f"{value:.3f}"
 
     def _unit(self) -> str:

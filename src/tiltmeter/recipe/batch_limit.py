@@ -9,8 +9,8 @@ C -> L^{-1}((1/B) E[x x' C x x'] + (1 - 1/B) A C A), L(C) = A C + C A. It is fou
 heavy tails count: in a table of counts the limit may be a tenth of what the variances alone suggest.
 
 Cheaper, and for networks by the diagonal of their kernel: 1 / lr = lmax / 2 + (E K_ii^2 / E K_ii) / (2 B). It is exact
-for Gaussian rows of equal variances, off by a factor of up to 1.6 on most tables, and by up to 4 where counts have very
-heavy tails.
+for Gaussian rows of equal variances, and too large where columns have heavy tails: 2.0 to 5.0 times on four tables
+(Dutch census, COMPAS, credit default, Adult; batches of 8).
 """
 
 from __future__ import annotations

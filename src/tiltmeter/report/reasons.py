@@ -11,11 +11,12 @@ from tiltmeter.fairness.thresholds import OwnThreshold
 from tiltmeter.fairness.why import UNKNOWN, BaseRateSplit, split_sentence, trained_shares
 from tiltmeter.leaders.headline import capital
 from tiltmeter.plot.theme import group_name
+from tiltmeter.preview.causes import SHOWN, Causes
 from tiltmeter.report import svg
 from tiltmeter.report.axes import short
 from tiltmeter.report.changes import threshold_of, threshold_sentence
 from tiltmeter.report.findings import Findings
-from tiltmeter.report.html import figure, paragraph, section
+from tiltmeter.report.html import Cell, card_table, figure, paragraph, section
 from tiltmeter.report.wording import listed, number, points
 from tiltmeter.shown_text import minus, percent
 
@@ -24,13 +25,12 @@ if TYPE_CHECKING:
 
 #: What a run leaves open, and what to run for it.
 TO_ASK = (
-    "A run alone does not tell whether the shares, base rates or spread of the training data matter. To try each "
-    "before training: tm.tangent(model, train, held_out).why(recipe, step=...); give the result to tm.report(..., "
-    "why=)."
+    "A run alone does not tell whether the shares, base rates or spread of the training data matter. To ask a table: "
+    "tm.preview(train, held_out).causes(); give the result to tm.report(..., why=)."
 )
 
 
-def why_section(found: Findings, why: Why | None = None) -> str:
+def why_section(found: Findings, why: Why | Causes | None = None) -> str:
     """Why the groups differ, as far as it is known, and what is not; `why` is what a forecast says of training data."""
     parts: list[str] = []
     if found.splits:
@@ -59,11 +59,35 @@ def why_section(found: Findings, why: Why | None = None) -> str:
     shares = trained_shares(found.run)
     told = [f"{group_name(group)} {percent(share)}" for group, share in shares.items()]
     first = f"Shares of the training data: {listed(told)}. " if shares else ""
-    if why is not None:
+    if isinstance(why, Causes):
+        parts.append(paragraph(f"{first}{why.sentence()}"))
+        parts.append(causes_table(why))
+    elif why is not None:
         parts.append(paragraph(f"{first}A forecast with one reason taken away at a time says: {why}"))
     elif shares or found.scope != "exact":
         parts.append(paragraph(f"{first}{TO_ASK} {UNKNOWN}"))
     return section("why", "Why the groups differ", *parts)
+
+
+def causes_table(causes: Causes) -> str:
+    """The gap early, middle and late: as it is, and in each population; nothing where there are no causes."""
+    kinds = list(dict.fromkeys(row.cause for row in causes.rows))
+    if not kinds:
+        return ""
+
+    def cell(phase: str, cause: str) -> Cell:
+        row = causes.of(cause, phase)
+        return Cell(causes.size(row.gap_without), ("named",) if row.named else ())
+
+    rows = [
+        [
+            Cell(phase, head=True),
+            Cell(causes.size(causes.of(kinds[0], phase).gap)),
+            *(cell(phase, cause) for cause in kinds),
+        ]
+        for phase in dict.fromkeys(row.phase for row in causes.rows)
+    ]
+    return card_table(["", "as it is", *(SHOWN[cause] for cause in kinds)], rows, causes.caption())
 
 
 def claim(split: BaseRateSplit, named: bool = False) -> str:

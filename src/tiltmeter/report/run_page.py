@@ -25,6 +25,7 @@ from tiltmeter.shown_text import group_name, percent
 if TYPE_CHECKING:
     from tiltmeter.discover.discovery import Discovery
     from tiltmeter.forecast.kernel.why import Why
+    from tiltmeter.preview.causes import Causes
 
 #: The heading of what `tm.discover` found.
 DISCOVERED = "Groups nobody named"
@@ -58,7 +59,7 @@ def contents(extra: tuple[tuple[str, str], ...] = (), several: bool = True) -> s
     return f'<nav aria-label="Sections"><ul>{items}</ul></nav>'
 
 
-def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "", why: Why | None = None) -> str:
+def body(found: Findings, others: tuple[Findings, ...] = (), ahead: str = "", why: Why | Causes | None = None) -> str:
     """The sections of one run; `ahead` is that of its forecast, `why` what a forecast says of the training data."""
     over_time = (_when(found), _stop(found)) if found.several else ("", "")
     parts = [_measures(found), why_section(found, why), over_time[0], _change(found, others), over_time[1], ahead]

@@ -32,6 +32,7 @@ from tiltmeter.version import __version__
 if TYPE_CHECKING:
     from tiltmeter.discover.discovery import Discovery
     from tiltmeter.forecast.kernel.why import Why
+    from tiltmeter.preview.causes import Causes
 
 Run = Trajectory | xr.Dataset | str | os.PathLike[str]
 
@@ -42,7 +43,7 @@ def report(
     *,
     title: str | None = None,
     question: Question | None = None,
-    why: Why | None = None,
+    why: Why | Causes | None = None,
     discovery: Discovery | None = None,
 ) -> Path:
     """Write one self-contained HTML page about runs (trajectories, equilibria, run directories); where it was written.
@@ -63,7 +64,7 @@ def report(
         path: HTML file to write.
         title: Title of the page; None: "Bias during training", or "Bias of the model" for one evaluation.
         question: What a positive decision means to a person; None: the question that the data of a run carry.
-        why: What `tangent(...).why(...)` says of the training data; None: left out.
+        why: Causes of a preview, or what `tangent(...).why(...)` says of the training data; None: left out.
         discovery: Groups nobody labelled, from `tm.discover`; None: left out.
     """
     if discovery is not None:
@@ -89,7 +90,7 @@ def page(
     *,
     title: str | None,
     question: Question | None = None,
-    why: Why | None = None,
+    why: Why | Causes | None = None,
     discovery: Discovery | None = None,
 ) -> tuple[Path, dict[str, Any]]:
     """The page as `report` writes it, and its numbers."""
@@ -157,7 +158,7 @@ def _inside(
     ahead: tuple[Findings, ...],
     asked: list[Findings],
     still: list[str],
-    why: Why | None,
+    why: Why | Causes | None,
     named: Mapping[str, tuple[str, str]],
 ) -> str:
     compared = comparison_section(main, others, ahead) if len(asked) > 1 else ""
