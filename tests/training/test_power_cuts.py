@@ -188,9 +188,9 @@ def cut(work, tmp_path, count, seed):
 KINDS = {train: 110, probe: 110, ensemble: 80, save: 80, record: 60}
 
 
-@pytest.mark.parametrize("work", KINDS, ids=lambda work: work.__name__)
+@pytest.mark.parametrize("work", [probe, save, record], ids=lambda work: work.__name__)
 def test_some_power_cuts(tmp_path, work):
-    cut(work, tmp_path, 6, seed=1)
+    cut(work, tmp_path, 4, seed=1)
 
 
 @pytest.mark.slow
@@ -202,6 +202,7 @@ def test_hundreds_of_power_cuts(tmp_path, work):
     assert ends["identical"] >= 0.93 * KINDS[work], ends
 
 
+@pytest.mark.slow
 def test_without_syncing_power_cuts_are_noticed(tmp_path, monkeypatch):
     """The disk of these tests is a harsh one: a library that syncs nothing loses most of its runs."""
     for name in ("atomic_files", "lines", "point_records", "disk"):
