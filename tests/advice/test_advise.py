@@ -93,7 +93,7 @@ def test_an_intervention_is_named_only_if_the_gap_clearly_shrinks_and_fresh_trai
         r"Balanced: the gap falls from \d+ to -?\d+ points, error .*, (nobody|[\w ]+) pays?\. Confirmed by 5",
         str(rehearsed),
     )
-    assert re.search(r"1\. balanced +\d+ .*\(-.* to -.*\) +\d+ %", str(rehearsed))
+    assert re.search(r"1\. balanced +-?\d+ .*\(-.* to -.*\) +\d+ %", str(rehearsed))
     assert re.search(r"2\. plain .*\nNo clear gain, or not recommended:\n 3\. nothing ", str(rehearsed))
     assert json.dumps(rehearsed.to_json(), allow_nan=False)
 

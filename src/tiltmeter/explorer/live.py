@@ -31,7 +31,7 @@ def live(probe: Probe) -> LiveProbe:
 
     >>> import numpy as np, torch, tiltmeter as tm
     >>> data = tm.GroupedData(np.eye(40, dtype="float32"), [0, 1] * 20, ["a"] * 20 + ["b"] * 20)
-    >>> with tm.live(tm.Probe(torch.nn.Linear(40, 1), data)) as probe:
+    >>> with tm.live(tm.Probe(torch.nn.Linear(40, 1), data, budget=None)) as probe:
     ...     for step in range(3):
     ...         probe(step)
     >>> probe.trajectory()["loss"].sizes["time"]

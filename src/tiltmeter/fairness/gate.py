@@ -11,7 +11,7 @@ import numpy as np
 
 from tiltmeter.arguments import A_RUN, checked_kind, checked_number, checked_share
 from tiltmeter.leaders.difference import ALL, Difference
-from tiltmeter.leaders.headline import at, gap_size, in_points, more_points, subject, term
+from tiltmeter.leaders.headline import at, gap_size, in_points, more_points, plural_term, subject
 from tiltmeter.leaders.judgement import SHARES, judgement
 from tiltmeter.leaders.leaders import asked_of
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
@@ -72,7 +72,7 @@ class Gate(NotebookText):
         between = "" if exact else f", {in_points(one.curve, low)} to {in_points(one.curve, high)}"
         allowed = in_points(one.curve, self.allowed, unit=True)
         verdict = {"passes": "Passes", "fails": "Fails", "cannot tell": "Cannot tell"}[self.verdict]
-        claim = f"{verdict}: the {term(self.curve)}s of {a} and {b} are {gap_size(one, gap)} apart{between}{when}."
+        claim = f"{verdict}: the {plural_term(self.curve)} of {a} and {b} are {gap_size(one, gap)} apart{between}{when}."
         rest = [claim, f"Allowed: {allowed}{_HELD[self.judge]}."]
         if self.verdict == "cannot tell":
             rest.append(self._settle(one))

@@ -403,6 +403,12 @@ def term(curve: str) -> str:
     return TERMS.get(curve, curve.replace("_", " "))
 
 
+def plural_term(curve: str) -> str:
+    """What several of a curve are called: "errors", "losses"."""
+    word = term(curve)
+    return f"{word}es" if word.endswith("s") else f"{word}s"
+
+
 def subject(group: Hashable) -> tuple[str, bool]:
     """A group as the subject of a sentence, and whether it is plural.
 

@@ -5,7 +5,7 @@
 >>> label, group = rng.integers(0, 2, 1000), np.array(["a", "b"] * 500)
 >>> score = np.clip(0.5 + (label - 0.5) * np.where(group == "a", 0.8, 0.3) + 0.2 * rng.normal(size=1000), 0, 1)
 >>> print(tm.leaders(tm.predictions.run(label=label, score=score, group=group), "error").headline.claim)
-Group b has the higher error, 20 % against 1 %.
+Group b has the higher error: 20 % against 1 %.
 
 No model is needed, and PyTorch is not imported.
 """

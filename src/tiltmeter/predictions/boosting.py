@@ -51,7 +51,7 @@ def boosting(
     >>> run.clock, run["error"].time.values[-1].item()
     ('round', 60)
     >>> print(tm.leaders(run, "error").headline.claim)
-    Group few has the higher error, 32 % against 5 %, throughout.
+    Group few has the higher error: 32 % against 5 %.
 
     `model` is fitted already: a boosting model of scikit-learn, XGBoost, LightGBM or CatBoost (classifiers, or boosters
     with an objective of probabilities). Its staged predictions are evaluated at the rounds that `when` chooses and at

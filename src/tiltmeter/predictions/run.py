@@ -51,7 +51,7 @@ def run(
     >>> noise = rng.normal(size=2000) * np.where(table.sex == "F", 1.2, 0.4)
     >>> table["score"] = 1 / (1 + np.exp(-(2 * table.approved - 1 + noise)))
     >>> print(tm.leaders(run(table, label="approved", group="sex"), "error").headline.claim)
-    Group F has the higher error, 18 % against 1 %.
+    Group F has the higher error: 18 % against 1 %.
 
     A table may be of pandas, polars, Arrow or Hugging Face `datasets`. Every row is one prediction. `score` is the
     probability of the positive label, or several columns with the probability of each label in ascending order; by
@@ -108,10 +108,14 @@ def run(
             "Name the columns, as tm.predictions.run(table, label='label', group='group'), or ask an estimator, as "
             f"tm.predictions.run(estimator, held_out). Found {type(frame).__name__} and {len(held_out)} more."
         )
-    if label is None or group is None:
-        raise TypeError("Predictions need labels and groups: tm.predictions.run(table, label='label', group='group').")
-    given = {"label": label, "score": score, "decision": decision, "group": group, "step": step}
-    table, columns = named_table(frame, {**given, "weight": weight, "seed": seed, "point": point})
+    for what, given in (("label", label), ("group", group)):
+        if given is None:
+            raise TypeError(
+                f"`{what}` should name a column or hold one value per prediction, as "
+                "tm.predictions.run(table, label='label', group='group'). Found None."
+            )
+    parts = {"label": label, "score": score, "decision": decision, "group": group, "step": step}
+    table, columns = named_table(frame, {**parts, "weight": weight, "seed": seed, "point": point})
     data, readings = evaluations(table, columns, positive)
     settings = {"columns": {**_listed(columns.score, columns.decision), "group": list(map(str, columns.group))}}
     return run_of_evaluations(data.with_question(question), readings, loss, settings=settings)

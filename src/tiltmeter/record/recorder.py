@@ -333,9 +333,6 @@ class Recorder:
 def accept_missing(path: str | os.PathLike[str], until: int) -> None:
     """Let a run go on at step `until` although evaluations before it were lost; the run says so from then on.
 
-    A checkpoint may be ahead of the evaluations, as after a power cut or in a copy of a running training. Resuming
-    there refuses and offers this choice.
-
     >>> from tempfile import TemporaryDirectory
     >>> import tiltmeter as tm
     >>> with TemporaryDirectory() as folder:
@@ -344,6 +341,9 @@ def accept_missing(path: str | os.PathLike[str], until: int) -> None:
     ...     accept_missing(f"{folder}/run", until=50)
     ...     tm.record.check(f"{folder}/run").missing_until
     50
+
+    A checkpoint may be ahead of the evaluations, as after a power cut or in a copy of a running training. Resuming
+    there refuses and offers this choice.
 
     Args:
         path: Run directory.

@@ -107,7 +107,10 @@ def train(
         given = {"watch": watch, "checkpoint": checkpoint, "resume": resume, "validation": validation}
         return _several(model, (train, held_out, recipe), seed, seeds, to, given)
     if callable(model) and not isinstance(model, nn.Module):
-        raise TypeError("A function that makes the network is for several trainings: train(make, ..., seeds=5).")
+        raise TypeError(
+            "`model` should be a torch.nn.Module. Found a function: one that makes the network is for several trainings, "
+            "train(make, ..., seeds=5)."
+        )
     if forecast is not None:
         checked_kind("forecast", forecast, Mapping, "a mapping, as the forecast of a training file")
     check_training(model, train, held_out, recipe, watch, validation)

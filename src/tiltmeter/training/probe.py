@@ -128,7 +128,7 @@ class Probe:
         ...     for step in range(10):
         ...         probe(step)  # before the update; your own training step goes here
         >>> sorted(probe.trajectory())[:4]
-        ['calibration_gap', 'calibration_gap_se', 'confidence', 'confidence_se']
+        ['M', 'Q', 'R', 'calibration_gap']
 
     `probe(step)` stands before the update. Leaving the `with` block without an exception takes one last evaluation, so
     the final model is always seen. Every group gets the curves loss, error (or squared_error for regression), margin,
