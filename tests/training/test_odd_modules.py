@@ -319,7 +319,7 @@ def reset():
     remembered.__defaults__[0].clear()
     vars(marked).clear()
     os.environ.pop("TILTMETER_TEST", None)
-    np.seterr(all="warn")
+    np.seterr(divide="warn", over="warn", under="ignore", invalid="warn")  # as numpy begins
     random.seed(0)
     np.random.seed(0)  # noqa: NPY002
 
