@@ -72,7 +72,8 @@ class Gate(NotebookText):
         between = "" if exact else f", {in_points(one.curve, low)} to {in_points(one.curve, high)}"
         allowed = in_points(one.curve, self.allowed, unit=True)
         verdict = {"passes": "Passes", "fails": "Fails", "cannot tell": "Cannot tell"}[self.verdict]
-        claim = f"{verdict}: the {plural_term(self.curve)} of {a} and {b} are {gap_size(one, gap)} apart{between}{when}."
+        rates = plural_term(self.curve)
+        claim = f"{verdict}: the {rates} of {a} and {b} are {gap_size(one, gap)} apart{between}{when}."
         rest = [claim, f"Allowed: {allowed}{_HELD[self.judge]}."]
         if self.verdict == "cannot tell":
             rest.append(self._settle(one))

@@ -108,8 +108,8 @@ def train(
         return _several(model, (train, held_out, recipe), seed, seeds, to, given)
     if callable(model) and not isinstance(model, nn.Module):
         raise TypeError(
-            "`model` should be a torch.nn.Module. Found a function: one that makes the network is for several trainings, "
-            "train(make, ..., seeds=5)."
+            "`model` should be a torch.nn.Module. Found a function: one that makes the network is for several "
+            "trainings, train(make, ..., seeds=5)."
         )
     if forecast is not None:
         checked_kind("forecast", forecast, Mapping, "a mapping, as the forecast of a training file")
