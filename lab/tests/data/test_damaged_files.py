@@ -81,9 +81,7 @@ def test_an_archive_that_would_not_fit_is_refused_before_it_is_unpacked(tmp_path
     monkeypatch.setattr(unpacked, "most_bytes", lambda: 2**20)
     np.savez_compressed(tmp_path / "bomb.npz", x=np.zeros((40, 10_000)), y=np.arange(40) % 2, group=np.arange(40) % 2)
     assert (tmp_path / "bomb.npz").stat().st_size < 20_000
-    with pytest.raises(
-        ValueError, match=r"bomb.npz would take .* GiB when unpacked, more than"
-    ):
+    with pytest.raises(ValueError, match=r"bomb.npz would take .* GiB when unpacked, more than"):
         tm.GroupedData.from_npz(tmp_path / "bomb.npz")
 
 
