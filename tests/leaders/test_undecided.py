@@ -70,3 +70,20 @@ def test_strange_sizes_in_a_file_are_no_sizes():
     for sizes in (3, [3], [["a"]], [["a", 1, 2]], [["a", "1"]], {"a": 1}, [[{"x": 1}, 1]]):
         found = tm.leaders(run([50, 40, 60], error=1.0, sizes=sizes), "loss")
         assert found.headline.claim == "Group a will have the higher loss: 60 against 0."
+
+
+def test_a_group_too_small_for_a_band_counts_among_the_others_of_a_forecast():
+    """By what a rate can be at all: the limits widen by its share of the others, here 5 of 105 points."""
+    coords = {"time": [1.0, 2.0], "group": ["a", "b", "c"]}
+    error = xr.DataArray([[0.5, 0.2, 0.4]] * 2, dims=("time", "group"), coords=coords)
+    curves = {"error": error, "error_se": 0.0 * error + 0.01}
+    pairs = {"time": coords["time"], "pair": ["a vs b", "a vs c", "b vs c"]}
+    for name, off in (("error_gap_low", -0.05), ("error_gap_high", 0.05)):
+        known = [0.3 + off, np.nan, np.nan]
+        curves[name] = xr.DataArray([known] * 2, dims=("time", "pair"), coords=pairs)
+    sizes = {"sizes": [["a", 100], ["b", 100], ["c", 5]]}
+    judged = tm.leaders(Trajectory(curves, "step", Origin("forecast", {"held_out": sizes})), "error")
+    one = judged["error", ("a", "all others")]
+    assert one.lower[-1] <= (0.25 * 100 - 1.0 * 5) / 105 + 1e-9
+    assert judged.headline.claim.startswith("Group a will be worse off than all others together: error 50 %")
+    assert judged["error", ("a", "all others")].lower[-1] > 0

@@ -56,6 +56,8 @@ class Shares(NamedTuple):
 
 
 SHARES = Shares()
+#: A comparison with all others is promised if this share of it has a band; groups that are too small have none.
+MOST_KNOWN = 0.9
 #: Of the fall of the pooled held-out loss: evaluations before this much of it look at a network without training.
 UNTRAINED = 0.05
 
@@ -418,7 +420,8 @@ def _of_forecast(run: Trajectory, names: Sequence[str], pair: Pair | None, level
     reasons = {**by_points.reasons, **dict.fromkeys([name for name in names if name not in promised], unpromised)}
     count = max((len(one.times) for one in differences), default=0)
     found = replace(by_points, differences=differences, basis="forecast", evaluations=count, reasons=reasons)
-    return replace(found, scope="run")
+    # Who is the worst off is a ranking, which the bands of pairs do not make.
+    return replace(found, scope="run", could_be_worst=())
 
 
 def promised_differences(ahead: Trajectory, by_points: Sequence[Difference]) -> tuple[Difference, ...]:
@@ -458,14 +461,23 @@ def promised_limits(one: Difference, groups: Sequence[Hashable], low: xr.DataArr
     A band of the difference itself would be narrower.
     """
     assert one.weights is not None
-    limits = np.zeros((2, low.sizes["time"]))
+    parts, shares = [], []
     for a in np.flatnonzero(one.weights > 0).tolist():
         for b in np.flatnonzero(one.weights < 0).tolist():
             first, second = (low, high) if a < b else (-high, -low)
             name = f"{groups[min(a, b)]} vs {groups[max(a, b)]}"
-            share = float(one.weights[a] * -one.weights[b])
-            limits += share * np.stack([part.sel(pair=name).values for part in (first, second)])
-    return limits
+            parts.append(np.stack([part.sel(pair=name).values for part in (first, second)]))
+            shares.append(float(one.weights[a] * -one.weights[b]))
+    known = np.isfinite(parts)
+    # A group too small for a band of its own counts among the others by what a rate can be at all; of a loss, not.
+    most = 1.0 if one.curve in ("error", "positive_rate", "tpr", "fpr") else 0.0
+    bounds = np.array([-most, most])[:, None]
+    filled = np.where(known, parts, bounds)
+    limits = np.tensordot(shares, filled, axes=1)
+    if not most:
+        limits = limits / np.maximum(np.tensordot(shares, known.astype(float), axes=1), 1e-12)
+    promised = np.tensordot(shares, known.astype(float), axes=1) >= MOST_KNOWN
+    return np.where(promised, limits, np.nan)
 
 
 def _of_curves(run: Trajectory, names: Sequence[str], pair: Pair | None, level: float) -> Judgement:
