@@ -52,6 +52,7 @@ def test_nothing_that_changed_is_nothing():
     run = decided({"a": 0.3, "b": 0.2}, 1)
     assert tm.compare(run, run).gap.sign == 0
     assert tm.compare(run, run).gap.change == 0.0
+    assert "the gap stays at " in str(tm.compare(run, run))
 
 
 def test_limits_cover_the_true_change():

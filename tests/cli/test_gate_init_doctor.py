@@ -134,6 +134,7 @@ class TestGate:
         [
             (lambda: tm.gate(trained(error=None), 0.1, "tpr"), "Found 1 seed and no tpr_se."),
             (lambda: tm.gate(trained(seeds=2), 0.1, "tpr"), "Found 2 seeds and no tpr_se."),
+            (lambda: tm.gate(trained(), 5, "tpr"), "`gap` is a share where rates are compared: 0.05 is 5 points. Found gap = 5."),
             (lambda: tm.gate(trained(), -1, "tpr"), "`gap` should not be negative. Found gap = -1."),
             (lambda: tm.gate(trained(), 0.1, "tpr", 2), "`level` should lie strictly between 0 and 1. Found level = 2."),
             (lambda: tm.gate(trained(), 0.1, "tpr", judge="x"), "`judge` should be one of limits, strict, measured."),

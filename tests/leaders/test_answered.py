@@ -48,6 +48,15 @@ def test_another_gap_is_missed_and_nobody_named_is_no_forecast(answered):
     assert of({"curve": "tpr", "pair": 3}).headline.answer == ""  # what stands in a file may be anything
 
 
+def test_a_training_that_goes_on_answers_the_forecast_that_it_began_with(answered, tmp_path):
+    ahead, _ = answered
+    train, held_out = tm.data.loans(applications=4000)
+    first = tm.train(network(), train, held_out, RECIPE, to=tmp_path / "run", forecast=ahead.gap_forecast)
+    away = {**ahead.gap_forecast, "gap": 0.9, "low": 0.8, "high": 1.0}
+    again = tm.train(network(), train, held_out, RECIPE, to=tmp_path / "run", resume=True, forecast=away)
+    assert tm.leaders(again).headline.answer == tm.leaders(first).headline.answer
+
+
 def test_the_crossing_of_copies_by_hand():
     """Gaps that are linear in time and cross at 20, 30 and 40: the interval is that of log time."""
     times = np.arange(1.0, 101.0)

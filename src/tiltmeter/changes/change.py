@@ -80,7 +80,8 @@ class Change(NotebookText):
         unit = "" if size_of(self.curve, 1.0) == "1" else " points"
         clear = "" if self.gap.sign else f", which is not clear ({self._limits})"
         verb = "falls" if self.gap.change < 0 else "rises"
-        parts = [f"the gap {verb} from {before} to {after}{unit}{clear}"]
+        moved = f"stays at {after}" if before == after else f"{verb} from {before} to {after}"
+        parts = [f"the gap {moved}{unit}{clear if before != after or self.gap.sign else ''}"]
         if self.error is not None:
             first, second = amounts("error", self.error.before, self.error.after)
             parts.append(f"error {first}" if first == second else f"error {first.removesuffix(' %')} to {second}")

@@ -13,9 +13,10 @@ import numpy as np
 from tiltmeter.explorer.run_curves import downsample, first_curve
 from tiltmeter.explorer.run_rows import Remembered, paths_of_runs, refusal, run_folder, state_of
 from tiltmeter.explorer.worker_process import sentence_of
+from tiltmeter.leaders.contrasts import contrasts
 from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.headline import term
-from tiltmeter.leaders.judgement import contrasts, differences_of
+from tiltmeter.leaders.judgement import differences_of
 from tiltmeter.leaders.leaders import Leaders, leaders
 from tiltmeter.leaders.points import JUDGED
 from tiltmeter.leaders.seed_bands import recorded_errors

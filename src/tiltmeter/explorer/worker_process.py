@@ -84,7 +84,7 @@ def _done(job: str, settings: dict[str, Any], tell: Callable[[Any], None]) -> di
 
 
 def sentence_of(error: Exception) -> str:
-    """What an error says where it is a sentence of ours; what libraries say inside never reaches a page."""
+    """The text of an error that we raised; that of an error from a library never reaches a page."""
     text = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     if isinstance(error, (ValueError, TypeError, KeyError, OSError, ImportError)) and text.endswith((".", ".)", "?")):
         return text

@@ -11,7 +11,7 @@ import numpy as np
 
 from tiltmeter.arguments import A_RUN, checked_kind, checked_number, checked_share
 from tiltmeter.leaders.difference import ALL, Difference
-from tiltmeter.leaders.headline import at, gap_size, in_points, more_points, plural_term, subject
+from tiltmeter.leaders.headline import RATES, at, gap_size, in_points, more_points, plural_term, subject
 from tiltmeter.leaders.judgement import SHARES, judgement
 from tiltmeter.leaders.leaders import asked_of
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS
@@ -158,6 +158,8 @@ def gate(run: Trajectory, gap: float, curve: str | None = None, level: float = 0
         question = asked_of(run)
         wanted = "" if question is None else question.asked
         curve = next((name for name in (wanted, "error", "squared_error") if name in run), "loss")
+    if curve in RATES and gap > 1:
+        raise ValueError(f"`gap` is a share where rates are compared: 0.05 is 5 points. Found gap = {gap:g}.")
     _check(run, curve)
     several = run[curve].sizes["time"] > 1
     # The limits of the last evaluation are those that `leaders` gives it, which asks about the path as well.

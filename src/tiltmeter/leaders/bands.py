@@ -317,7 +317,7 @@ def bands(
 
 
 class Limits:
-    """The bands of any families of these curves, each family at a level of its own, from the same draws.
+    """Bands for sets of curves that are tested together, each set with its own error rate, all from the same draws.
 
     Testing one curve alone and five together costs as much as testing the five.
     """

@@ -11,7 +11,8 @@ import numpy as np
 import xarray as xr
 
 from tiltmeter.leaders.bands import Band, Limits, limits_of_rates
-from tiltmeter.leaders.difference import ALL, Difference
+from tiltmeter.leaders.contrasts import Contrast, contrasts, every_pair, intersections
+from tiltmeter.leaders.difference import Difference
 from tiltmeter.leaders.points import (
     FEWEST,
     KeptPoints,
@@ -21,7 +22,6 @@ from tiltmeter.leaders.points import (
     few_held_out,
     held_out_facts,
     kept_points,
-    pairs,
 )
 from tiltmeter.leaders.promised_gaps import gap_band
 from tiltmeter.leaders.seed_bands import FEWEST_SEEDS, TrainingLimits, recorded_errors, seed_bands
@@ -60,13 +60,6 @@ SHARES = Shares()
 MOST_KNOWN = 0.9
 #: Of the fall of the pooled held-out loss: evaluations before this much of it look at a network without training.
 UNTRAINED = 0.05
-
-
-class Contrast(NamedTuple):
-    """A comparison: weights of the groups, those of one side adding up to 1, of the other to -1, and its two names."""
-
-    weights: np.ndarray
-    pair: Pair
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,55 +126,6 @@ def _of_run(
     left = [name for name in names if name not in own]
     reasons = {**found.reasons, **dict.fromkeys(left, "it is not judged, since it was not kept point by point")}
     return replace(found, reasons=reasons)
-
-
-def contrasts(groups: Sequence[Hashable], counts: np.ndarray, pair: Pair | None = None) -> list[Contrast]:
-    """The comparisons of groups of so many points: two with each other, of more each with all others together.
-
-    >>> [(one.pair, one.weights.tolist()) for one in contrasts(["a", "b"], np.array([10, 30]))]
-    [(('a', 'b'), [1.0, -1.0])]
-    >>> [one.pair for one in contrasts([("x", 1), ("x", 2), ("y", 1)], np.array([10, 30, 5]))]
-    [('x', 'y'), (1, 2)]
-
-    Groups by several attributes are compared by each attribute alone.
-    """
-    if pair is not None:
-        return [Contrast(_between([g == pair[0] for g in groups], [g == pair[1] for g in groups], counts), pair)]
-    widths = {len(group) if isinstance(group, tuple) else 0 for group in groups}
-    if len(widths) > 1 or widths == {0}:
-        return _one_attribute(list(groups), counts)
-    found = []
-    for place in range(widths.pop()):
-        found += _one_attribute([group[place] for group in groups], counts)  # type: ignore[index]
-    return found
-
-
-def intersections(groups: Sequence[Hashable], counts: np.ndarray) -> list[Contrast]:
-    """The comparisons of groups by several attributes with all others together; none of groups by one attribute."""
-    several = all(isinstance(group, tuple) and len(group) > 1 for group in groups)
-    return _one_attribute(list(groups), counts, two=False) if several else []
-
-
-def _one_attribute(values: list[Hashable], counts: np.ndarray, two: bool = True) -> list[Contrast]:
-    distinct = [value for value in dict.fromkeys(values) if counts[[one == value for one in values]].sum()]
-    if len(distinct) < 2:
-        return []
-    members = {value: np.array([one == value for one in values]) for value in distinct}
-    if two and len(distinct) == 2:
-        first, second = distinct
-        return [Contrast(_between(members[first], members[second], counts), (first, second))]
-    return [Contrast(_between(own, ~own, counts), (value, ALL)) for value, own in members.items()]
-
-
-def _between(first: Sequence[bool] | np.ndarray, second: Sequence[bool] | np.ndarray, counts: np.ndarray) -> np.ndarray:
-    """The mean over the points of one side minus that of the other."""
-    weights = np.zeros(len(counts))
-    for side, sign in ((first, 1.0), (second, -1.0)):
-        own = np.where(side, np.asarray(counts, dtype=float), 0.0)
-        # The two groups of a pair are compared even where one has no points: then it is said that it has too few.
-        own = own if own.sum() else np.asarray(side, dtype=float)
-        weights += sign * own / own.sum()
-    return weights
 
 
 class _Part(NamedTuple):
@@ -407,7 +351,7 @@ def _could_be_worst(
 
 
 def _of_forecast(run: Trajectory, names: Sequence[str], pair: Pair | None, level: float) -> Judgement:
-    """The same for a forecast: by its points, then widened to its band."""
+    """The judgement of a forecast: by its held-out points, with limits widened to its band."""
     if any("seed" in curve.dims for name, curve in run.items() if name.endswith("_gap_low")):
         raise ValueError("A forecast has a promise of its own and is judged by itself. Found several, stacked.")
     unpromised = "it is not judged, since nothing is promised"
@@ -499,7 +443,7 @@ def _of_curves(run: Trajectory, names: Sequence[str], pair: Pair | None, level: 
             reasons[name] = "it is not judged, since no errors of it are known"
             continue
         groups = groups_of(curve)
-        compared = contrasts(groups, counts, pair) if certain or pair is not None else _every_pair(groups)
+        compared = contrasts(groups, counts, pair) if certain or pair is not None else every_pair(groups)
         weights = np.array([one.weights for one in compared])
         limits = _curve_limits(values, errors, weights, resolution(curve))
         if not declared:
@@ -530,12 +474,8 @@ def _of_curves(run: Trajectory, names: Sequence[str], pair: Pair | None, level: 
     return Judgement(tuple(differences), level, scope, basis, judged, reasons, notes, declared or names[0])
 
 
-def _every_pair(groups: Sequence[Hashable]) -> list[Contrast]:
-    return [Contrast(row, (groups[int(np.argmax(row))], groups[int(np.argmin(row))])) for row in pairs(len(groups))]
-
-
 def _silent(band: Band, which: np.ndarray) -> Band:
-    """A band without limits of these contrasts."""
+    """The band with no limits for these contrasts, so that nothing is said of them."""
     return replace(band, lower=np.where(which, np.nan, band.lower), upper=np.where(which, np.nan, band.upper))
 
 

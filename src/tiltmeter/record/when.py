@@ -191,7 +191,7 @@ class StepsToCome:
         self._when, self._known, self._until = when, list[int](), -1
 
     def after(self, step: int) -> int:
-        """The first chosen step after this one; where none is found soon, one before which there is none."""
+        """The next step to evaluate; if none is found within the search, a later step before which there is none."""
         if isinstance(self._when, Every):
             return self._when.n * (step // self._when.n + 1)
         if step >= self._until:

@@ -20,6 +20,7 @@ from tiltmeter.modules.untouched import put_back, streams, untouched
 from tiltmeter.recipe.recipe import Recipe
 from tiltmeter.recipe.watch import Watch
 from tiltmeter.record import Trajectory, When, every, stack
+from tiltmeter.record.directory.small_files import TrajectoryHeader, read_header
 from tiltmeter.record.labelled import JSON
 from tiltmeter.threads import one_thread, small_steps
 from tiltmeter.training.checkpoint import (
@@ -118,6 +119,11 @@ def train(
     checked_kind("checkpoint", checkpoint, When, WHEN)
     if to is None and resume:
         raise ValueError("`resume` continues a run directory: with `to=None` there is none to continue.")
+    if resume and to is not None and Path(to, "run.json").exists():
+        # A training that goes on answers the forecast that it began with, whatever was forecast since.
+        header = read_header(Path(to))
+        begun: Any = header.origin.settings.get("forecast") if isinstance(header, TrajectoryHeader) else None
+        forecast = begun if isinstance(begun, Mapping) else None
     before = streams()
     try:
         kept = kept_by_interventions(Path(to)) if resume and to is not None else {}

@@ -503,7 +503,7 @@ def _count(value: Any) -> int | None:
 
 
 def _chunk(held_out: GroupedData) -> int:
-    """How many points pass through the model at once: of small ones many, since every pass has a price of its own."""
+    """How many points go through the model in one pass: more where points are small, since every pass costs time."""
     numbers = (
         math.prod(held_out.x.shape[1:]) if isinstance(held_out.x, np.ndarray) or is_tensor(held_out.x) else NUMBERS
     )

@@ -45,7 +45,7 @@ def warn_of_batch_limit(model: nn.Module, data: GroupedData, recipe: Recipe) -> 
 
 
 def only_layer(model: nn.Module) -> nn.Linear | None:
-    """The layer of a linear model; None of any other."""
+    """The one layer of a linear model; None for any other model."""
     layers = [layer for layer in model.modules() if not isinstance(layer, (nn.Sequential, nn.Flatten))]
     return layers[0] if len(layers) == 1 and isinstance(layers[0], nn.Linear) else None
 

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tiltmeter.leaders.bands import balanced, bands, bootstrap_weights
-from tiltmeter.leaders.judgement import contrasts
+from tiltmeter.leaders.contrasts import contrasts
 from tiltmeter.leaders.points import PointCurve, pairs
 
 SMALL = {"draws": 499, "permutations": 399}
